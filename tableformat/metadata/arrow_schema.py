@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
-from pyiceberg.io.pyarrow import (
-    UnsupportedPyArrowTypeException,
-    _ConvertToIcebergWithoutIDs,
-    schema_to_pyarrow,
-    visit_pyarrow,
-)
+from pyiceberg.io.pyarrow import _ConvertToIcebergWithoutIDs, schema_to_pyarrow, visit_pyarrow
 from pyiceberg.schema import Schema
+from pyiceberg.typedef import TableVersion
 
 from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.once_per_schema import once_per_schema
 
 _DECIMAL_DIGITS_MAX: Final = 38
+_SIGNED: Final = {
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+"""Types that hold every value of the unsigned ones, which Iceberg does not have."""
 
 
 @runtime_checkable
@@ -33,9 +36,10 @@ TableSchema: TypeAlias = pa.Schema | Schema | SupportsArrowSchema
 def iceberg_schema(schema: TableSchema, *, format_version: int = 2) -> Schema:
     """The Iceberg schema of columns as Arrow describes them; field ids are placeholders that table creation replaces.
 
-    Arrow types that Iceberg lacks become the one in which the writer stores their values: time zones are UTC, and
-    before version 3 nanoseconds are microseconds; rows that would lose digits are refused when they are written.
-    InvalidArgumentError, with the name of the column, for types of which there is none.
+    Arrow types that Iceberg lacks become the one in which the writer stores their values, every value included:
+    unsigned integers become wider ones, time zones are UTC, and before version 3 nanoseconds are microseconds; rows
+    that would lose digits are refused when they are written. InvalidArgumentError, with every column that is concerned,
+    for types that have no such type.
     """
     if isinstance(schema, Schema):
         return schema
@@ -50,47 +54,83 @@ def iceberg_schema(schema: TableSchema, *, format_version: int = 2) -> Schema:
     columns = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
     if len(set(columns.names)) != len(columns.names):
         raise InvalidArgumentError(f"schema names a column twice: {columns.names}.")
-    has_nanoseconds = format_version >= 3
-    stored = pa.schema([_stored(field, has_nanoseconds=has_nanoseconds) for field in columns])
-    try:
-        converted = visit_pyarrow(stored, _ConvertToIcebergWithoutIDs(format_version=3 if has_nanoseconds else 2))
-    except UnsupportedPyArrowTypeException as error:
-        raise InvalidArgumentError(
-            f"column {error.field.name!r} has the Arrow type {error.field.type}, which Iceberg has no type for."
-        ) from error
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"the Arrow schema has a type that Iceberg has no type for: {error}") from error
+    version: TableVersion = 3 if format_version >= 3 else 2
+    converted = visit_pyarrow(
+        stored_types(columns, format_version), _ConvertToIcebergWithoutIDs(format_version=version)
+    )
     assert isinstance(converted, Schema), "an Arrow schema converts to a schema, not to a type"
     return converted
 
 
-def _stored(field: pa.Field, *, has_nanoseconds: bool) -> pa.Field:
-    """The column in a type that Iceberg has, where the writer casts to one."""
+def stored_types(columns: pa.Schema, format_version: int) -> pa.Schema:
+    """The columns in types that Iceberg has, where the writer casts to one; the metadata of fields stays.
+    InvalidArgumentError names all others, with what to do."""
+    refused: list[str] = []
+    stored = [_stored(field, field.name, format_version, refused) for field in columns]
+    if refused:
+        raise InvalidArgumentError(f"{'; '.join(refused)}. Nothing was changed.")
+    return pa.schema(stored, columns.metadata)
 
-    def part(inner: pa.Field) -> pa.Field:
-        return _stored(inner, has_nanoseconds=has_nanoseconds)
+
+def _stored(field: pa.Field, path: str, format_version: int, refused: list[str]) -> pa.Field:
+    """The column in a type that Iceberg has; one that has none goes to `refused`."""
+
+    def part(inner: pa.Field, name: str) -> pa.Field:
+        return _stored(inner, f"{path}.{name}", format_version, refused)
 
     kind: pa.DataType = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return part(field.with_type(kind.value_type))
-    if pa.types.is_timestamp(kind):
+        return _stored(field.with_type(kind.value_type), path, format_version, refused)
+    if isinstance(kind, pa.JsonType):
+        return _stored(field.with_type(kind.storage_type), path, format_version, refused)
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return field.with_type(pa.struct([part(inner, inner.name) for inner in kind]))
+    if pa.types.is_map(kind):
+        return field.with_type(pa.map_(part(kind.key_field, "key"), part(kind.item_field, "value")))
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType | pa.LargeListViewType):
+        return field.with_type(pa.list_(part(kind.value_field, "element")))
+    stored = _stored_primitive(kind, has_nanoseconds=format_version >= 3)
+    if advice := _advice(stored, format_version):
+        refused.append(f"column {path!r} has the Arrow type {kind}, which a table cannot have: {advice}")
+    return field.with_type(stored)
+
+
+def _stored_primitive(kind: pa.DataType, *, has_nanoseconds: bool) -> pa.DataType:
+    types = pa.types
+    if types.is_timestamp(kind):
         unit = "ns" if kind.unit == "ns" and has_nanoseconds else "us"
-        kind = pa.timestamp(unit, None if kind.tz is None else "UTC")
-    elif pa.types.is_date64(kind):
-        kind = pa.date32()
-    elif pa.types.is_time(kind):
-        kind = pa.time64("us")
-    elif pa.types.is_decimal256(kind) and kind.precision <= _DECIMAL_DIGITS_MAX:
-        kind = pa.decimal128(kind.precision, kind.scale)
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([part(inner) for inner in kind])
-    elif pa.types.is_map(kind):
-        kind = pa.map_(part(kind.key_field), part(kind.item_field))
-    elif isinstance(
-        kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType | pa.LargeListViewType
-    ):
-        kind = pa.list_(part(kind.value_field))
-    return field.with_type(kind)
+        return pa.timestamp(unit, None if kind.tz is None else "UTC")
+    if types.is_date64(kind):
+        return pa.date32()
+    if types.is_time(kind):
+        return pa.time64("us")
+    if types.is_decimal(kind) and kind.precision <= _DECIMAL_DIGITS_MAX:
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind == pa.bool8():
+        return pa.bool_()
+    return _SIGNED.get(kind, kind)
+
+
+def _advice(stored: pa.DataType, format_version: int) -> str:  # noqa: PLR0911 (one a family)
+    """What to do about a type that Iceberg does not have; empty for one that it has."""
+    types = pa.types
+    if types.is_null(stored):
+        return "" if format_version >= 3 else "give it a type, or create the table with format-version 3"
+    if types.is_decimal(stored):
+        if stored.precision > _DECIMAL_DIGITS_MAX:
+            return f"cast it to a decimal of at most {_DECIMAL_DIGITS_MAX} digits, or to text"
+        return "" if stored.scale >= 0 else "cast it to a decimal with a scale of 0 or more"
+    if types.is_struct(stored):
+        return "Parquet holds no struct without fields; give it a field, or leave the column out"
+    if types.is_duration(stored):
+        return "cast it to int64, and name the column by its unit"
+    if types.is_interval(stored):
+        return "store months, days and nanoseconds as integers, each in a column of its own"
+    if types.is_union(stored):
+        return "store it as a struct with a field for each type"
+    if isinstance(stored, pa.BaseExtensionType):
+        return "" if stored == pa.uuid() else f"cast it to its storage, {stored.storage_type}"
+    return ""
 
 
 @once_per_schema

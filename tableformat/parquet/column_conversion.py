@@ -19,6 +19,7 @@ from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from tableformat.errors import CorruptFileError
 from tableformat.keys.microseconds import without_finer_digits
+from tableformat.parquet.array_forms import as_type, is_list
 from tableformat.parquet.parquet_columns import field_id_of
 
 Conversion = Callable[[pa.Array], pa.Array]
@@ -39,7 +40,7 @@ def conversion(
     match target.field_type:
         case StructType(fields=fields) if pat.is_struct(source_type):
             return _struct_conversion(source_type, fields, target_type, missing)
-        case ListType(element_field=element) if _is_list(source_type):
+        case ListType(element_field=element) if is_list(source_type):
             values = conversion(source_type.value_field, element, target_type.value_type, missing)
             return _list_conversion(source_type, target_type, values)
         case MapType() as map_type if pat.is_map(source_type):
@@ -135,7 +136,7 @@ def _list_conversion(
 
     def convert(array: pa.Array) -> pa.Array:
         if not pat.is_list(array.type):
-            array = array.cast(pa.list_(array.type.value_field))
+            array = as_type(array, pa.list_(array.type.value_field))
         return _rebuilt(array, target_type, [_converted(array.values, values)])
 
     return convert
@@ -236,12 +237,8 @@ _KINDS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 """Arrow types among which a cast keeps the value or fails."""
 
 
-def _is_list(data_type: pa.DataType) -> bool:
-    return bool(pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type))
-
-
 def _is_nested(data_type: pa.DataType) -> bool:
-    return bool(pat.is_struct(data_type) or pat.is_map(data_type) or _is_list(data_type))
+    return bool(pat.is_struct(data_type) or pat.is_map(data_type) or is_list(data_type))
 
 
 def _storage(data_type: pa.DataType) -> pa.DataType:

@@ -14,6 +14,7 @@ import pyarrow.types as pat
 from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.parquet.array_forms import is_list, list_with
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key under which Arrow keeps a Parquet column's field id."""
@@ -129,8 +130,8 @@ def _mapped(field: pa.Field, mapping: list[MappedField]) -> pa.Field:
     elif pat.is_map(data_type):
         key, value = data_type.key_field.with_name("key"), data_type.item_field.with_name("value")
         data_type = pa.map_(_mapped(key, entry.fields), _mapped(value, entry.fields))
-    elif _is_repeated(data_type):
-        data_type = pa.list_(_mapped(data_type.value_field.with_name("element"), entry.fields))
+    elif is_list(data_type):
+        data_type = list_with(data_type, _mapped(data_type.value_field.with_name("element"), entry.fields))
     mapped = pa.field(field.name, data_type, field.nullable)
     return mapped if entry.field_id is None else mapped.with_metadata({FIELD_ID: str(entry.field_id).encode()})
 
@@ -140,12 +141,7 @@ def _storage(data_type: pa.DataType) -> pa.DataType:
 
 
 def _is_repeated(data_type: pa.DataType) -> bool:
-    return bool(
-        pat.is_list(data_type)
-        or pat.is_large_list(data_type)
-        or pat.is_fixed_size_list(data_type)
-        or pat.is_map(data_type)
-    )
+    return is_list(data_type) or pat.is_map(data_type)
 
 
 def _is_nested(data_type: pa.DataType) -> bool:

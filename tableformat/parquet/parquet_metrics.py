@@ -30,6 +30,7 @@ from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from tableformat.metadata.column_bounds import BOUND_WIDTH, to_bound, truncate_lower, truncate_upper
 from tableformat.metadata.manifests.manifest_schema import field_of
+from tableformat.parquet.array_forms import is_list
 from tableformat.parquet.metrics_modes import MetricsMode, only_counted
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
@@ -142,7 +143,7 @@ def _leaves_of(field: pa.Field, *, is_repeated: bool) -> Iterator[_Leaf]:
     elif pa.types.is_map(arrow_type):
         yield from _leaves_of(arrow_type.key_field, is_repeated=True)
         yield from _leaves_of(arrow_type.item_field, is_repeated=True)
-    elif pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
+    elif is_list(arrow_type):
         yield from _leaves_of(arrow_type.value_field, is_repeated=True)
     else:
         field_id = (field.metadata or {}).get(FIELD_ID_KEY)

@@ -22,6 +22,7 @@ from tableformat.markup import html
 from tableformat.merge_on_read.task import RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.array_forms import rows_as, storage_of, with_parts
 from tableformat.scan.batch_stream import BatchStream
 from tableformat.scan.context import ReadContext
 from tableformat.scan.dataset import LakeDataset
@@ -206,7 +207,9 @@ class ArrowRows(ABC):
         {'A': 3, 'B': 1}
         """
         _require("pandas", extra="pandas")
-        return self.to_arrow().to_pandas(**options)
+        rows = self.to_arrow()
+        stored = [field.with_type(with_parts(field.type, _in_objects)) for field in rows.schema]
+        return rows_as(rows, pa.schema(stored, rows.schema.metadata)).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """All rows as polars; for lazy reading give `to_dataset()` to `polars.scan_pyarrow_dataset`.
@@ -278,6 +281,12 @@ class ArrowRows(ABC):
 
     def _tables(self) -> Iterator[pa.Table]:
         return limited(read_tables(self._tasks(), self._context), self._limit)
+
+
+def _in_objects(part: pa.DataType) -> pa.DataType:
+    """The type of a part of a nested column for pandas: PyArrow makes no objects of uuids and fixed bytes in lists."""
+    stored = storage_of(part)
+    return pa.binary() if pa.types.is_fixed_size_binary(stored) else with_parts(part, _in_objects)
 
 
 def _require(package: str, *, extra: str) -> Any:

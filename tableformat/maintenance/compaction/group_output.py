@@ -10,13 +10,14 @@ import pyarrow.types as pat
 
 from tableformat.keys.table_key import key_names
 from tableformat.metadata.content_file import DataFile
+from tableformat.parquet.array_forms import as_type
 from tableformat.parquet.parquet_output import DictionaryChoice
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.rows import partitions_of_rows
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.partition_writer import PartitionWriter
-from tableformat.write.data_files.stored_columns import refuse_unwritten_types
+from tableformat.write.data_files.stored_columns import refuse_unwritten_types, stored_schema
 from tableformat.write.rows.conform import table_arrow_schema
 
 _MEMORY_PARTS: Final = 12
@@ -69,7 +70,7 @@ class GroupOutput:
         self._target_file_size_bytes = target_file_size_bytes
         self._schema = _stored_schema(write)
         self._key_names = key_names(write.schema, write.key_field_ids)
-        self._dictionaries = DictionaryChoice(self._schema)
+        self._dictionaries = DictionaryChoice(stored_schema(self._schema))
         self._bytes_per_row = bytes_per_row
         self._rows_left = row_count
         self._rows_in_file = 0
@@ -164,7 +165,7 @@ def _stored_schema(write: WriteContext) -> pa.Schema:
 def _as_stored(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Nested columns get the offsets and field ids of the files' schema; the others are the same arrays."""
     columns = [
-        column.cast(field.type) if pat.is_nested(field.type) else column
+        as_type(column, field.type) if pat.is_nested(field.type) else column
         for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -17,7 +17,10 @@ ByteRows = npt.NDArray[np.uint8]
 
 
 def distinct_value_bytes(values: pa.ChunkedArray, column_type: PrimitiveType) -> Iterator[ByteRows]:
-    """The distinct values that are not null: a matrix for each length, with a row of bytes for each value."""
+    """The distinct values that are not null: a matrix for each length, with a row of bytes for each value. A column of
+    type `unknown` has none (FM-22)."""
+    if pa.types.is_null(values.type):
+        return
     if isinstance(values.type, pa.BaseExtensionType):
         # PyArrow looks for distinct values of no extension type, not even of its own UUIDs.
         values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)

@@ -21,7 +21,7 @@ from pyiceberg.table.update import AssertDefaultSpecId, SetPropertiesUpdate, Tab
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, VoidTransform, parse_transform
-from pyiceberg.types import IcebergType
+from pyiceberg.types import IcebergType, StructType
 
 from tableformat.arguments import checked_arguments, shown
 from tableformat.commit.coverage_change import coverage_is
@@ -33,6 +33,7 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_column_of_check
 
 _P = ParamSpec("_P")
@@ -122,13 +123,29 @@ class SchemaChanges(UpdateSchema):
     def commit(self) -> None:
         """Commit the schema, and the names that its columns have in files without field ids (LK-19).
         CommitConflictError where another commit changed the schema meanwhile."""
+        self._refuse_emptied_structs()
         updates, requirements = self._commit()
+        if updates:
+            refuse_unwritten_types(self._apply())
         if updates and self._names_in_files is not None:
             mapping = with_current_names(self._names_in_files, self._apply()).model_dump_json()
             updates = (*updates, SetPropertiesUpdate(updates={NAME_MAPPING: mapping}))
         if updates:
             free = ids_of_schemas_are_free(self._base, updates, self._iceberg.catalog)
             commit_updates(self._iceberg, (*requirements, *free, *self._what_names_columns_is()), updates)
+
+    def _refuse_emptied_structs(self) -> None:
+        """FM-22: InvalidArgumentError for a struct that would lose its last field and stay."""
+        for field in index_by_id(self._schema).values():
+            kind = field.field_type
+            if not isinstance(kind, StructType) or field.field_id in self._deletes or self._adds.get(field.field_id):
+                continue
+            if kind.fields and all(child.field_id in self._deletes for child in kind.fields):
+                name = self._schema.find_column_name(field.field_id)
+                raise InvalidArgumentError(
+                    f"column {name!r} would be a struct without fields, which Parquet cannot hold. Nothing was "
+                    "changed. Drop the column itself, or add a field to it first."
+                )
 
     def _what_names_columns_is(self) -> tuple[TableRequirement, ...]:
         """CK-4, RP-2: where a column leaves, gets another name or may be null from now on, the partition fields,

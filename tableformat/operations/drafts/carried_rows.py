@@ -15,6 +15,7 @@ from pyiceberg.expressions import AlwaysTrue
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.task import NarrowedTask, RowTask, scan_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.array_forms import rows_as
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.context import WriteContext
@@ -72,5 +73,5 @@ def write_carried_rows(file: CarriedFile, context: CarryContext) -> StagedFiles:
     )
     read = replace(context.read, has_stored_lineage=file.is_staged)
     stored = table_arrow_schema(context.write.schema)
-    batches = (batch for rows in read_tables([rest], read) for batch in rows.cast(stored).to_batches())
+    batches = (batch for rows in read_tables([rest], read) for batch in rows_as(rows, stored).to_batches())
     return write_conformed(context.write, batches)

@@ -17,6 +17,7 @@ from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import take_covered
 from tableformat.operations.finding.key_rows import portions, within_bounds
 from tableformat.operations.finding.numbered_rows import numbered, unused_name
+from tableformat.parquet.array_forms import rows_as
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.nested_casts import default_column
@@ -66,7 +67,7 @@ def _take_stored(draft: Draft, keys: pa.Table, missing: Sequence[str]) -> pa.Tab
     columns = [*names, *missing]
     wanted = pa.schema([table_arrow_schema(draft.schema).field(name) for name in columns])
     within = within_bounds(keys.column(names[0]), draft.schema.find_field(names[0]))
-    found = [rows.cast(wanted) for rows in take_covered(draft, spans, within, columns)]
+    found = [rows_as(rows, wanted) for rows in take_covered(draft, spans, within, columns)]
     return pa.concat_tables(found) if found else pa.Table.from_batches([], wanted)
 
 

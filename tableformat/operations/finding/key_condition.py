@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType
+from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType, UnknownType
 
 from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
@@ -229,7 +229,7 @@ def _conjunction(columns: list[_Column]) -> list[KeyCondition] | None:
 def _is_orderable(term: Comparison) -> bool:
     """Primitive and not floating point: what SQL says of NaN and -0.0 is left to the filter itself."""
     column_type = term.field.field_type
-    return isinstance(column_type, PrimitiveType) and not isinstance(column_type, FloatType | DoubleType)
+    return isinstance(column_type, PrimitiveType) and not isinstance(column_type, FloatType | DoubleType | UnknownType)
 
 
 def _edges(interval: Interval | None) -> tuple[Bound | None, Bound | None]:

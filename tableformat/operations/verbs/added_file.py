@@ -44,6 +44,7 @@ from pyiceberg.types import (
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
+from tableformat.metadata.arrow_schema import stored_types
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.partition_identity import partition_identity
 from tableformat.parquet.metrics_modes import MetricsMode
@@ -91,7 +92,9 @@ class AddedFile:
         current = metadata.schema()
         # Whether a required column has a null is seen from the counts, or the rows.
         relaxed = Schema(*(field.model_copy(update={"required": False}) for field in current.fields))
-        _check_pyarrow_schema_compatible(relaxed, stored, format_version=metadata.format_version)
+        _refuse_types(footer, stored, metadata.format_version)
+        known = stored_types(stored, metadata.format_version)
+        _check_pyarrow_schema_compatible(relaxed, known, format_version=metadata.format_version)
         columns = with_field_ids(stored, name_mapping(metadata.properties), path)
         found = AddedFile(path, footer, columns, has_own_ids=columns is stored)
         found._check_names(metadata)
@@ -163,6 +166,32 @@ class AddedFile:
                     value = from_bound(bounds[field_id], field.field_type, location=self.path)
                     if not _FIRST_DAY <= value // unit <= _LAST_DAY:
                         raise InvalidArgumentError(f"column {field.name!r} has a value of no year from 1 to 9999")
+
+
+def _refuse_types(footer: pq.FileMetaData, columns: pa.Schema, format_version: int) -> None:
+    """LK-10: InvalidArgumentError for all columns whose values other readers of the table would not find as they are:
+    types that Iceberg does not store in Parquet."""
+    refused: dict[str, str] = {}
+    for field in columns:
+        refused |= {path: str(kind) for path, kind in _leaf_types(field.name, field.type, format_version)}
+    leaves = [footer.schema.column(index) for index in range(footer.num_columns)]
+    refused |= {leaf.path: "INT96" for leaf in leaves if leaf.physical_type == "INT96"}
+    if refused:
+        told = ", ".join(f"{path!r} as {kind}" for path, kind in refused.items())
+        raise InvalidArgumentError(f"it stores {told}, which Iceberg does not have in data files")
+
+
+def _leaf_types(path: str, kind: pa.DataType, format_version: int) -> Iterator[tuple[str, pa.DataType]]:
+    """The leaf columns of a type that Iceberg does not store, by their paths."""
+    if pa.types.is_dictionary(kind):
+        yield from _leaf_types(path, kind.value_type, format_version)
+    for index in range(kind.num_fields):
+        child = kind.field(index)
+        yield from _leaf_types(f"{path}.{child.name}", child.type, format_version)
+    is_nanoseconds = pa.types.is_timestamp(kind) and kind.unit == "ns" and format_version < 3
+    is_time = pa.types.is_time(kind) and kind != pa.time64("us")
+    if is_nanoseconds or is_time or kind in (pa.bool8(), pa.float16(), pa.uint32(), pa.uint64()):
+        yield path, kind
 
 
 def partition_of_rows(

@@ -6,48 +6,52 @@ Source: Iceberg table specification, "Primitive Types": values of an `unknown` c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.types import GeographyType, GeometryType
+from pyiceberg.types import GeographyType, GeometryType, NestedField, StructType, UnknownType
 
 from tableformat.errors import UnsupportedFeatureError
+from tableformat.parquet.array_forms import batch_as, has_required_parts
 
 
 def refuse_unwritten_types(schema: Schema) -> None:
-    """FM-22: UnsupportedFeatureError naming a column of a type that data files would not have as Iceberg says."""
-    for field in index_by_id(schema).values():
-        if isinstance(field.field_type, GeometryType | GeographyType):
-            raise UnsupportedFeatureError(
-                f"column {schema.find_column_name(field.field_id)!r} is a {field.field_type}, and this library writes "
-                "no data files with it. Nothing was changed. Keep it as binary, in the form WKB, or write with "
-                "another engine."
+    """FM-22: UnsupportedFeatureError naming every column of a type that data files would not have as Iceberg says."""
+    refused = [
+        f"column {schema.find_column_name(field.field_id)!r} {why}"
+        for field in index_by_id(schema).values()
+        if (why := _why_unwritten(field, is_nested=field not in schema.fields))
+    ]
+    if refused:
+        raise UnsupportedFeatureError(f"{'; '.join(refused)}. Nothing was changed.")
+
+
+def _why_unwritten(field: NestedField, *, is_nested: bool) -> str:
+    """Why no data file has the field, and what to do; empty where files can have it."""
+    match field.field_type:
+        case GeometryType() | GeographyType():
+            return (
+                f"is a {field.field_type}, and this library writes no data files with it: keep it as binary, in the "
+                "form WKB, or write with another engine"
             )
+        case StructType(fields=()):
+            return "is a struct without fields, which Parquet cannot hold: give it a field, or leave the column out"
+        case UnknownType() if is_nested:
+            return (
+                "is of type unknown inside another column, and cannot be left out of a data file: give it a type, or "
+                "leave it out"
+            )
+    return ""
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """FM-22: the schema without columns of type `unknown`, which Arrow calls null; the same object when there are none.
-
-    UnsupportedFeatureError for one inside a struct, list or map.
-    """
-    for field in schema:
-        if any(pa.types.is_null(child.type) for child in _inner_fields(field)):
-            raise UnsupportedFeatureError(
-                f"column {field.name!r} has a field of type unknown inside it, which cannot be left out of a data "
-                "file. Give the field a type first."
-            )
+    """FM-22: the schema without columns of type `unknown`, which Arrow calls null; the same object where there are
+    none."""
     stored = [field for field in schema if not pa.types.is_null(field.type)]
     return schema if len(stored) == len(schema) else pa.schema(stored, metadata=schema.metadata)
 
 
 def stored_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with the columns of `schema`, their `stored_schema`."""
-    return rows if len(schema) == rows.num_columns else rows.select(schema.names)
-
-
-def _inner_fields(field: pa.Field) -> Iterator[pa.Field]:
-    for index in range(field.type.num_fields):
-        child = field.type.field(index)
-        yield child
-        yield from _inner_fields(child)
+    """The rows with the columns of `schema`, their `stored_schema`. Nulls of required parts under a null parent, which
+    whatever made the rows may have left, are gone."""
+    rows = rows if len(schema) == rows.num_columns else rows.select(schema.names)
+    return batch_as(rows, schema) if any(has_required_parts(field.type) for field in schema) else rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType, UUIDType
+from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType, UnknownType, UUIDType
 
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.metadata.content_file import DeleteFile, FileContent
@@ -147,4 +147,6 @@ def _delete_column(schema: Schema, name: str) -> NestedField:
             f"column {name!r} is a {field.field_type}: rows cannot be deleted by equality of floating point values, "
             "which engines compare differently. Use other columns, or delete(where=...)."
         )
+    if isinstance(field.field_type, UnknownType):
+        raise InvalidKeyError(f"column {name!r} is of type unknown: no data file stores it. Use other columns.")
     return field

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
-from tableformat.errors import InvalidArgumentError, RowsRefusedError, UncoveredRowsError
+from tableformat.errors import InvalidArgumentError, RowsRefusedError, SchemaMismatchError, UncoveredRowsError
 from tableformat.metadata.once_per_schema import once_per_schema
 from tableformat.write.rows.checks import RowTest, misfits_of
 from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
@@ -65,10 +65,21 @@ class Conformer:
         self._checks = checks
         self.target = table_arrow_schema(schema)
         self._columns = matched_columns(list(source), schema.fields, "")
-        self._casts: list[ArrayCast | None] = [
-            None if index is None else field_cast(source.field(index).type, field, self.target.field(i), field.name)
-            for i, (index, field) in enumerate(self._columns)
-        ]
+        self._casts = self._all_casts()
+
+    def _all_casts(self) -> list[ArrayCast | None]:
+        """One SchemaMismatchError for all columns that it concerns."""
+        casts: list[ArrayCast | None] = []
+        refused: list[str] = []
+        for i, (index, field) in enumerate(self._columns):
+            try:
+                given = None if index is None else self.source.field(index).type
+                casts.append(None if given is None else field_cast(given, field, self.target.field(i), field.name))
+            except SchemaMismatchError as error:
+                refused.append(str(error))
+        if refused:
+            raise SchemaMismatchError(" ".join(refused))
+        return casts
 
     def conform(self, batch: pa.RecordBatch) -> ConformedBatch:
         arrays: list[pa.Array] = []

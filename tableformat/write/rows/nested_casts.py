@@ -28,6 +28,7 @@ from pyiceberg.types import (
 )
 
 from tableformat.errors import SchemaMismatchError, UnknownColumnError
+from tableformat.parquet.array_forms import elements, is_list, list_lengths, null_column, offsets, without_nulls
 from tableformat.write.rows.column_casts import ArrayCast, Cast, Misfits, primitive_cast
 
 _NULL_REASON = "is null in a required column"
@@ -52,7 +53,7 @@ def field_cast(source: pa.DataType, field: NestedField, target: pa.Field, path: 
 def default_column(field: NestedField, target: pa.Field, row_count: int) -> pa.Array:
     """What a column that the rows do not have becomes: the field's write default (v3), else nulls."""
     if field.write_default is None:
-        return pa.nulls(row_count, target.type)
+        return null_column(row_count, target.type)
     value = field.write_default
     if isinstance(value, int) and pa.types.is_temporal(target.type):
         scalar = pa.scalar(value, pa.int32() if target.type.bit_width == 32 else pa.int64()).cast(target.type)
@@ -110,12 +111,12 @@ def _how(source: pa.DataType, kind: IcebergType) -> str:
 def _type_cast(source: pa.DataType, field: NestedField, target: pa.DataType, path: str) -> ArrayCast:
     kind = field.field_type
     if pa.types.is_null(source):
-        return lambda array, _: Cast(pa.nulls(len(array), target))
+        return lambda array, _: Cast(null_column(len(array), target))
     if kind.is_primitive:
         cast = primitive_cast(source, target)
     elif isinstance(kind, StructType) and pa.types.is_struct(source):
         cast = _struct_cast(source, kind, target, path)
-    elif isinstance(kind, ListType) and _is_list(source):
+    elif isinstance(kind, ListType) and is_list(source):
         cast = _list_cast(source, kind, target, path)
     elif isinstance(kind, MapType) and pa.types.is_map(source):
         cast = _map_cast(source, kind, target, path)
@@ -152,7 +153,7 @@ def _struct_cast(source: pa.DataType, kind: StructType, target: pa.DataType, pat
                 result = cast(flattened[index], f"{column}.{field.name}")
                 child = result.array
                 misfits += _where_present(result.misfits, absent)
-            children.append(_denied_nulls(child) if field.required else child)
+            children.append(without_nulls(child) if field.required else child)
         mask = absent if array.null_count else None
         return Cast(pa.StructArray.from_arrays(children, fields=list(target), mask=mask), tuple(misfits))
 
@@ -163,12 +164,12 @@ def _list_cast(source: pa.DataType, kind: ListType, target: pa.DataType, path: s
     cast = field_cast(source.value_type, kind.element_field, target.value_field, f"{path}.element")
 
     def run(array: pa.Array, column: str) -> Cast:
-        lengths = _lengths(array)
-        elements = cast(array.flatten(), f"{column}.element")
-        values = _denied_nulls(elements.array) if kind.element_required else elements.array
+        lengths = list_lengths(array)
+        found = cast(elements(array), f"{column}.element")
+        values = without_nulls(found.array) if kind.element_required else found.array
         mask = pc.is_null(array) if array.null_count else None
-        built = pa.LargeListArray.from_arrays(_offsets(lengths), values, type=target, mask=mask)
-        return Cast(built, _of_parents(elements.misfits, lengths))
+        built = pa.LargeListArray.from_arrays(offsets(lengths), values, type=target, mask=mask)
+        return Cast(built, _of_parents(found.misfits, lengths))
 
     return run
 
@@ -183,10 +184,10 @@ def _map_cast(source: pa.DataType, kind: MapType, target: pa.DataType, path: str
         lengths = np.diff(array.offsets.to_numpy())
         keys = key_cast(array.keys, f"{column}.key")
         values = value_cast(array.items, f"{column}.value")
-        items = _denied_nulls(values.array) if kind.value_required else values.array
-        offsets = pa.array(_offsets(lengths).to_numpy().astype(np.int32))
+        items = without_nulls(values.array) if kind.value_required else values.array
+        ends = pa.array(offsets(lengths).to_numpy().astype(np.int32))
         mask = pc.is_null(array) if array.null_count else None
-        built = pa.MapArray.from_arrays(offsets, _denied_nulls(keys.array), items, type=target, mask=mask)
+        built = pa.MapArray.from_arrays(ends, without_nulls(keys.array), items, type=target, mask=mask)
         return Cast(built, _of_parents((*keys.misfits, *values.misfits), lengths))
 
     return run
@@ -229,40 +230,6 @@ def _of_parents(misfits: Sequence[Misfits], lengths: npt.NDArray[np.int64]) -> t
     return tuple(lifted)
 
 
-def _denied_nulls(array: pa.Array) -> pa.Array:
-    """The array without its validity bitmap.
-
-    Parquet refuses nulls in a required field, and Arrow has them there under a null parent and where the row is
-    refused; in neither place is the value ever written.
-    """
-    if array.null_count == 0:
-        return array
-    if isinstance(array, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(array.type, _denied_nulls(array.storage))
-    if pa.types.is_struct(array.type):
-        return pa.StructArray.from_arrays(
-            [array.field(i) for i in range(array.type.num_fields)], fields=list(array.type)
-        )
-    if pa.types.is_large_list(array.type):
-        return pa.LargeListArray.from_arrays(_offsets(_lengths(array)), array.flatten(), type=array.type)
-    if pa.types.is_map(array.type):
-        array = array.take(pa.array(np.arange(len(array))))
-        return pa.MapArray.from_arrays(array.offsets, array.keys, array.items, type=array.type)
-    buffers = array.buffers()
-    return pa.Array.from_buffers(array.type, len(array), [None, *buffers[1:]], null_count=0, offset=array.offset)
-
-
-def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Elements of each list, 0 for a null one."""
-    lengths = pc.if_else(pc.is_valid(array), pc.list_value_length(array).cast(pa.int64()), 0)
-    result: npt.NDArray[np.int64] = pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False)
-    return result
-
-
-def _offsets(lengths: npt.NDArray[np.int64]) -> pa.Array:
-    return pa.array(np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))))
-
-
 def _has_required(kind: IcebergType) -> bool:
     """Whether anything inside may not be null. The key of a map never may, and Arrow sees to that itself."""
     match kind:
@@ -295,6 +262,8 @@ def _decoder(source: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
         return decode
     if pa.types.is_run_end_encoded(source):
         return _then(pc.run_end_decode, _decoder(source.value_type))
+    if source == pa.bool8():
+        return lambda array: array.storage.cast(pa.bool_())
     if isinstance(source, pa.BaseExtensionType) and source != pa.uuid():
         return _then(lambda array: array.storage, _decoder(source.storage_type))
     return None
@@ -314,17 +283,8 @@ def _decoded_type(source: pa.DataType) -> pa.DataType:
         return pa.large_binary() if pa.types.is_binary_view(value) else value
     if pa.types.is_run_end_encoded(source):
         return _decoded_type(source.value_type)
+    if source == pa.bool8():
+        return pa.bool_()
     if isinstance(source, pa.BaseExtensionType) and source != pa.uuid():
         return _decoded_type(source.storage_type)
     return source
-
-
-def _is_list(source: pa.DataType) -> bool:
-    checks = (
-        pa.types.is_list,
-        pa.types.is_large_list,
-        pa.types.is_fixed_size_list,
-        pa.types.is_list_view,
-        pa.types.is_large_list_view,
-    )
-    return any(check(source) for check in checks)

@@ -7,11 +7,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.parquet.array_forms import batch_as, plain_type, storage_of
 
 
 class BatchStream(Protocol):
@@ -35,11 +38,13 @@ def as_reader(rows: Any, *, schema: pa.Schema | None = None, what: str = "rows")
 
     `schema` is the table's: a list of dicts takes the types of its columns from it where they fit, and an empty list or
     iterable has no other. `what` names the argument in errors. Raises InvalidArgumentError for anything else. Views of
-    text and bytes, which Polars gives, become plain ones: PyArrow takes and compares no rows of them.
+    text and bytes, which Polars gives, and run ends become plain values.
     """
     reader = _reader(rows, schema, what)
-    plain = pa.schema([each.with_type(without_views(each.type)) for each in reader.schema], reader.schema.metadata)
-    return reader if plain.equals(reader.schema) else reader.cast(plain)
+    plain = pa.schema([each.with_type(plain_type(each.type)) for each in reader.schema], reader.schema.metadata)
+    if plain.equals(reader.schema):
+        return reader
+    return pa.RecordBatchReader.from_batches(plain, (batch_as(batch, plain) for batch in reader))
 
 
 def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
@@ -93,23 +98,6 @@ def _hint(rows: Any) -> str:
     if isinstance(rows, Sequence) and rows and isinstance(rows[0], Sequence):
         return " Name the columns: a list of dicts, or pa.Table.from_arrays(columns, names)."
     return ""
-
-
-def without_views(of: pa.DataType) -> pa.DataType:
-    """The type with plain text and bytes in the place of views, also inside of others."""
-    types = pa.types
-    if types.is_string_view(of):
-        return pa.large_string()
-    if types.is_binary_view(of):
-        return pa.large_binary()
-    if types.is_struct(of):
-        return pa.struct([each.with_type(without_views(each.type)) for each in of])
-    if types.is_map(of):
-        return pa.map_(without_views(of.key_type), of.item_field.with_type(without_views(of.item_type)))
-    if types.is_list(of) or types.is_large_list(of):
-        item = of.value_field.with_type(without_views(of.value_type))
-        return pa.list_(item) if types.is_list(of) else pa.large_list(item)
-    return of
 
 
 @contextlib.contextmanager
@@ -229,6 +217,9 @@ def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from
     has no type for.
     """
     known = schema.field(name).type if schema is not None and name in schema.names else None
+    if known is not None and pa.types.is_nested(known) and (stored := storage_of(known)) != known:
+        # PyArrow builds no nested column with a uuid in it.
+        known, values = stored, [_with_uuids_as_bytes(value) for value in values]
     inferred: tuple[pa.DataType | None, ...] = (None,) if known is None else (None, known)
     types = reversed(inferred) if known is not None and pa.types.is_nested(known) else iter(inferred)
     problems = []
@@ -243,6 +234,21 @@ def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from
             f"column {name!r} of {what} has an integer of more than 64 bits; a column of decimal(38, 0) would hold it."
         )
     raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0].rstrip('.')}.")
+
+
+def _with_uuids_as_bytes(value: Any) -> Any:
+    """A value of a nested column."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, Mapping):
+        return {key: _with_uuids_as_bytes(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return (
+            [*map(_with_uuids_as_bytes, value)] if isinstance(value, list) else tuple(map(_with_uuids_as_bytes, value))
+        )
+    return value
 
 
 def _with_nanoseconds(values: list[Any], inferred: pa.Array) -> pa.Array:

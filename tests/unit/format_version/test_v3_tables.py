@@ -20,7 +20,7 @@ from pyiceberg.types import LongType, NestedField
 from v3_tables import SCHEMA, ids, new_catalog, new_table, rows, vectors
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, RowsRefusedError, UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, RowsRefusedError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_values
@@ -345,7 +345,8 @@ def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: 
 def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None:
     """FM-22."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("later", pa.null()), ("text", pa.string())])
-    table = new_catalog(tmp_path).create_table("db.t", schema, key=["n"], properties={"format-version": "3"})
+    table_catalog = new_catalog(tmp_path)
+    table = table_catalog.create_table("db.t", schema, key=["n"], properties={"format-version": "3"})
     table.append(pa.table({"n": [1, 2], "later": pa.nulls(2), "text": ["x", "y"]}))
     table.append(pa.table({"n": [3], "text": ["z"]}))
     assert table.scan("later IS NULL").to_arrow().sort_by("n").to_pylist() == [
@@ -354,9 +355,29 @@ def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None
     for data in live_data_files(table):
         assert pq.read_schema(data.file_path.removeprefix("file://")).names == ["n", "text"]
     inside = Schema(NestedField(1, "s", iceberg.StructType(NestedField(2, "u", iceberg.UnknownType(), required=False))))
-    nested = new_catalog(tmp_path).create_table("db.nested", inside, properties={"format-version": "3"})
-    with pytest.raises(UnsupportedFeatureError, match="column 's' has a field of type unknown inside"):
-        nested.append(pa.table({"s": [{"u": None}]}))
+    with pytest.raises(UnsupportedFeatureError, match=r"column 's\.u' is of type unknown inside another column"):
+        table_catalog.create_table("db.nested", inside, properties={"format-version": "3"})
+    assert not table_catalog.table_exists("db.nested")
+
+
+def test_a_table_with_a_column_of_unknown_type_is_maintained(tmp_path: Path) -> None:
+    """FM-22: compaction, statistics and upkeep leave the column out as verbs do."""
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("later", pa.null())])
+    for key in ([], ["n"]):
+        table = new_catalog(tmp_path / str(len(key))).create_table(
+            "db.t", schema, key=key, properties={"format-version": "3"}
+        )
+        for first in (1, 3):
+            table.append(pa.table({"n": [first, first + 1], "later": pa.nulls(2)}))
+        table.delete("later IS NULL AND n = 1")
+        table.maintenance.convert_deletes()
+        table.maintenance.compact()
+        statistics = table.maintenance.compute_table_stats()
+        assert dict(zip(statistics.columns, statistics.distinct_counts, strict=True)) == {"n": 3, "later": 0}
+        assert not table.maintenance.verify(deep=True).findings
+        assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [2, 3, 4]
+        with pytest.raises(InvalidKeyError, match="'later' is of type unknown"):
+            table.delete_rows(pa.table({"later": pa.nulls(1)}))
 
 
 def test_types_of_version_3_need_it(tmp_path: Path) -> None:
