@@ -8,10 +8,10 @@ process takes to load a table.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, Not
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Not, Or
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidPredicateError, UnknownColumnError
@@ -34,6 +34,10 @@ Where: TypeAlias = str | BooleanExpression | pc.Expression | PolarsExpression
 """What `where=` takes: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
 
 
+_NESTING_MAX: Final = 100
+_TOO_DEEP: Final = "where is nested too deeply; use IN (...) or a join instead."
+
+
 def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | None = None) -> BooleanExpression:
     """The filter as an expression over the names of `schema`; None is no filter.
 
@@ -46,6 +50,35 @@ def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | 
     """
     if where is None:
         return AlwaysTrue()
+    try:
+        expression = _parsed(where, schema, local_time)
+        if _is_deep(expression):
+            expression = to_expression(bind_filter(expression, schema))  # Chains of one operator become flat.
+        is_deep = _is_deep(expression)
+    except RecursionError as error:
+        raise InvalidPredicateError(_TOO_DEEP) from error
+    if is_deep:
+        raise InvalidPredicateError(_TOO_DEEP)
+    return expression
+
+
+def _is_deep(expression: BooleanExpression) -> bool:
+    """Whether operators are nested deeper than all that walks over a filter can follow."""
+    level = [expression]
+    for _ in range(_NESTING_MAX):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
+    if isinstance(expression, And | Or):
+        return expression.left, expression.right
+    return (expression.child,) if isinstance(expression, Not) else ()
+
+
+def _parsed(where: Where, schema: Schema, local_time: LocalTime | None) -> BooleanExpression:
     if isinstance(where, pc.Expression):
         return to_expression(_from_arrow(where, schema))
     if not isinstance(where, str | BooleanExpression):
@@ -66,13 +99,14 @@ def parse_false_where(where: Where, schema: Schema) -> BoundFilter:
 
     `parse_where` negated would not be that: SQL text becomes a filter that is right about true alone. Errors as there.
     """
+    expression = parse_where(where, schema)
     if isinstance(where, str):
         return _from_sql(where, schema, negated=True)
     if isinstance(where, BooleanExpression):
-        return bind_filter(Not(where), schema)
+        return bind_filter(Not(expression), schema)
     if isinstance(where, pc.Expression) or type(where).__module__.partition(".")[0] == "polars":
         return bind_filter(parse_where(~where, schema), schema)  # type: ignore[operator]
-    return bind_filter(parse_where(where, schema), schema)
+    return bind_filter(expression, schema)
 
 
 def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:

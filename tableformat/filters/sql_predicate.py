@@ -74,7 +74,10 @@ def filter_of_sql(
     """The filter that is true for the rows for which the condition is true, or false where `negated`; never for those
     for which it is unknown. Times without an offset are UTC, or what `local_time` says. UnknownColumnError,
     InvalidPredicateError."""
-    return _Translation(schema, local_time).condition(_parse(text), negated=negated)
+    try:
+        return _Translation(schema, local_time).condition(_parse(text), negated=negated)
+    except RecursionError as error:
+        raise InvalidPredicateError("where is nested too deeply; use IN (...) or a join instead.") from error
 
 
 def _parse(text: str) -> exp.Expr:
@@ -86,8 +89,6 @@ def _parse(text: str) -> exp.Expr:
         raise InvalidPredicateError(
             f"where is no SQL condition: {_plain(error)} In: {text}.{_parse_hint(text)}"
         ) from error
-    except RecursionError as error:
-        raise InvalidPredicateError("where is nested too deeply; use IN (...) or a join instead.") from error
     if len(statements) != 1 or statements[0] is None:
         raise InvalidPredicateError(f"where must be one SQL condition, not several statements: {text}")
     return statements[0]
