@@ -13,6 +13,7 @@ that cannot be read has a view that says why. A cursor is a connection of its ow
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,7 @@ from tableformat.errors import (
     TableNotFoundError,
     nearest_hint,
 )
+from tableformat.metadata.alike_names import folded
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.history.references import at_most_one
@@ -217,6 +219,8 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
 
 def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> None:
     """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
+    import duckdb
+
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
     schemas: dict[str, Schema] = {}
@@ -232,22 +236,27 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                 _show_refusal(connection, _view_of(name, taken[place]), both)
                 shown.pop(taken[place], None)
                 continue
+            columns: list[str] = []
             try:
                 table = catalog.load_table(identifier)
                 view = table.at(**attachment.state)
+                columns = [field.name for field in view.schema.fields]
                 behind = table.iceberg.metadata_location, table.iceberg.io
                 is_same = _are_same(attachment.shown.get(identifier), behind)
                 dataset = None if is_same else DuckDBDataset(Scan(view), marks_rows=True)
+                if dataset is not None:
+                    _show_table(connection, name, identifier, dataset)
             except TableNotFoundError:
                 continue  # Dropped since it was listed.
-            except _UNREADABLE as error:
-                _show_refusal(connection, _view_of(name, identifier), f"{identifier} cannot be read: {error}")
+            except duckdb.InterruptException:
+                raise
+            except (*_UNREADABLE, duckdb.Error) as error:
+                told = f"{identifier} cannot be read: {error}"
+                _show_refusal(connection, _view_of(name, identifier), told, columns)
                 seen[identifier] = None
             else:
                 seen[identifier] = None if view.snapshot is None else view.snapshot.snapshot_id
                 schemas[identifier], shown[identifier] = view.schema, behind
-                if dataset is not None:
-                    _show_table(connection, name, identifier, dataset)
                 if RANGE_PARTITIONS in table.metadata.properties:
                     lists[_list_of(identifier)] = view
             taken[place] = identifier
@@ -299,12 +308,13 @@ def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, data
     )
 
 
-def _show_refusal(connection: DuckDBPyConnection, view: str, why: str) -> None:
-    """A view that is an error to read. The error is in the condition, which is evaluated for a count too."""
+def _show_refusal(connection: DuckDBPyConnection, view: str, why: str, columns: Iterable[str] = ()) -> None:
+    """A view that is an error to read, whichever of the columns are asked for. The error is in the condition, which is
+    evaluated for a count too."""
     text = why.replace("'", "''")
-    connection.execute(
-        f"CREATE OR REPLACE VIEW {view} AS SELECT '{text}' AS \"cannot be read\" WHERE error('{text}')::BOOLEAN"
-    )
+    names = {folded(column): quoted(column) for column in ("cannot be read", *columns)}
+    values = ", ".join(f"'{text}' AS {name}" for name in names.values())
+    connection.execute(f"CREATE OR REPLACE VIEW {view} AS SELECT {values} WHERE error('{text}')::BOOLEAN")
 
 
 def _view_of(name: str, identifier: str) -> str:

@@ -19,6 +19,7 @@ from tableformat.engines.statement import QUERY_WORDS, StatementReader
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where, parse_where
+from tableformat.metadata.alike_names import refuse_alike_columns
 from tableformat.operations.drafts.result import CommitResult
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str,
             f"{table.name}: {database} is attached at {past[0]}, and no statement changes a state of the past. Attach "
             "the catalog without it, or at a branch."
         )
+    # A SELECT of the same condition is refused.
+    refuse_alike_columns(table.schema, what=table.name)
     return ".".join(map(quoted, path)), table
 
 

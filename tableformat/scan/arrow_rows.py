@@ -21,6 +21,7 @@ from tableformat.filters.predicate import Where, parse_where
 from tableformat.markup import html
 from tableformat.merge_on_read.task import RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
+from tableformat.metadata.alike_names import refuse_alike_columns
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.array_forms import rows_as, storage_of, with_parts
 from tableformat.scan.batch_stream import BatchStream
@@ -239,6 +240,7 @@ class ArrowRows(ABC):
         if not isinstance(at, package.DuckDBPyConnection):
             hint = f" A name for the rows goes as name={at!r}." if isinstance(at, str) else ""
             raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.{hint}")
+        refuse_alike_columns(self.schema, what="the result")
         dataset = self.to_dataset() if self._limit is not None else DuckDBDataset(self)
         if name is not None:
             at.register(name, dataset)

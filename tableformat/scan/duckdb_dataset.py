@@ -17,6 +17,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.metadata.alike_names import refuse_alike_columns
 from tableformat.scan.batch_stream import BatchStream
 from tableformat.scan.dataset import FilterableRows, LakeDataset
 
@@ -40,10 +42,14 @@ class DuckDBDataset(LakeDataset):
 
     For a query that needs rows but none of their values, as `count(*)` does, DuckDB asks for the first column of a
     dataset. With `marks_rows` that is `marker`, which is null in every row and in no file (decision 25).
+    UnsupportedFeatureError for columns that DuckDB cannot tell apart, and for a table without columns.
     """
 
     def __init__(self, scan: FilterableRows, *, marks_rows: bool = False) -> None:
         super().__init__(scan)
+        refuse_alike_columns(scan.schema, what="the table")
+        if marks_rows and not scan.schema.names:
+            raise UnsupportedFeatureError("DuckDB has no table without columns. Add a column to read it there.")
         self.marker = _free_name(scan.schema.names) if marks_rows else None
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -17,7 +17,6 @@ from tableformat.operations.drafts.covered_positions import covered_by, in_threa
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.exact_nanoseconds import as_numbers
 from tableformat.operations.finding.key_rows import portions, within_bounds
-from tableformat.operations.finding.row_expressions import quoted
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
@@ -49,10 +48,13 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
 def _is_new(draft: Draft, tasks: Sequence[RowTask], portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
     context = ReadContext.of(draft.view, key)
-    present = (batch for table in read_tables(tasks, context) for batch in as_numbers(table).to_batches())
-    columns = ", ".join(map(quoted, key))
-    schema = as_numbers(pa.Table.from_batches([], context.arrow_schema)).schema
-    keys = as_numbers(portion.select(list(key)))
+    # By position: key columns may differ in case alone.
+    names = [f"key_{place}" for place in range(len(key))]
+    stored = (table.select(list(key)).rename_columns(names) for table in read_tables(tasks, context))
+    present = (batch for table in stored for batch in as_numbers(table).to_batches())
+    columns = ", ".join(names)
+    schema = as_numbers(context.arrow_schema.empty_table().select(list(key)).rename_columns(names)).schema
+    keys = as_numbers(portion.select(list(key)).rename_columns(names))
     numbered = keys.append_column("__row", pa.array(np.arange(portion.num_rows)))
     with duckdb_connection() as connection:
         connection.register("incoming", numbered)

@@ -25,8 +25,9 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
     from sqlglot import exp
 
     try:
-        parsed = sqlglot.parse(f"SELECT {text}", dialect="duckdb")
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        with _nesting_followed():
+            parsed = sqlglot.parse(f"SELECT {text}", dialect="duckdb")
+    except sqlglot.errors.SqlglotError as error:
         raise InvalidArgumentError(
             f"{where} is no SQL expression: {text}. A text itself is written with its quotes: \"'text'\"."
         ) from error
@@ -51,7 +52,20 @@ def sql_connection() -> Iterator[DuckDBPyConnection]:
 
 
 def sql_of(expression: exp.Expr) -> str:
-    return expression.sql(dialect="duckdb")
+    """The SQL text. InvalidArgumentError for more nesting than Python can follow."""
+    with _nesting_followed():
+        return expression.sql(dialect="duckdb")
+
+
+@contextmanager
+def _nesting_followed() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError as error:
+        raise InvalidArgumentError(
+            "a SQL expression is nested too deeply. Nothing was changed. Write it with fewer operators or casts inside "
+            "each other."
+        ) from error
 
 
 def computed(
@@ -66,8 +80,10 @@ def computed(
     import duckdb
 
     length = next(iter(rows.values())).num_rows
+    # By position: two columns may differ in case alone.
     columns = ", ".join(
-        f"{_in_type_of_column(schema, name, text)} AS {quoted(name)}" for name, text in expressions.items()
+        f"{_in_type_of_column(schema, name, text)} AS __value_{place}"
+        for place, (name, text) in enumerate(expressions.items())
     )
     named = _named_columns(expressions.values())
     with sql_connection() as connection:
@@ -75,7 +91,9 @@ def computed(
             refuse_rounding(table, named)
             connection.register(name, table)
         try:
-            values = connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table()
+            values = (
+                connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table().rename_columns(list(expressions))
+            )
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
@@ -93,7 +111,8 @@ def _named_columns(expressions: Iterable[str]) -> set[str]:
     import sqlglot
     from sqlglot import exp
 
-    parsed = (sqlglot.parse_one(text, dialect="duckdb") for text in expressions)
+    with _nesting_followed():
+        parsed = [sqlglot.parse_one(text, dialect="duckdb") for text in expressions]
     return {column.name for each in parsed for column in each.find_all(exp.Column)}
 
 

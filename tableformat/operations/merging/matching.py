@@ -4,7 +4,7 @@ come as they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,7 +14,7 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 from tableformat.operations.finding.numbered_rows import unused_name
-from tableformat.operations.finding.row_expressions import quoted, sql_connection, sql_of
+from tableformat.operations.finding.row_expressions import quoted, sql_connection
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.merging.clauses import When
 from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
@@ -48,24 +48,28 @@ def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -
     statement = sides.statement
     clauses = [*statement.of(When.MATCHED), *statement.of(When.NOT_MATCHED_BY_SOURCE)]
     predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
-    number = unused_name(pa.schema([*schema, *sides.source.schema]))
+    number = _number_name(sides)
     target, source = (f"{quoted(alias)}.{number}" for alias in (statement.target_alias, statement.source_alias))
     join = "LEFT JOIN" if statement.has(When.NOT_MATCHED_BY_SOURCE) else "JOIN"
-    by_source, matched = (chosen_clause(statement.of(when)) for when in (When.NOT_MATCHED_BY_SOURCE, When.MATCHED))
+    by_source, matched = (
+        chosen_clause(sides, statement.of(when)) for when in (When.NOT_MATCHED_BY_SOURCE, When.MATCHED)
+    )
     query = (
         f"SELECT {target} AS t, coalesce({source}, -1) AS s,"
         f" CASE WHEN {source} IS NULL THEN {by_source} ELSE {matched} END AS c"
         f" FROM merge_target AS {quoted(statement.target_alias)}"
-        f" {join} merge_source AS {quoted(statement.source_alias)} ON ({sql_of(sides.condition)})"
+        f" {join} merge_source AS {quoted(statement.source_alias)} ON ({sides.sql(sides.condition, where='on')})"
     )
     with sql_connection() as connection:
         named = sides.named_columns([sides.condition, *predicates])[1]
         compared = sides.source.select(named)
         refuse_rounding(compared)
+        compared = compared.rename_columns(sides.source_names_in_sql(named))
         connection.register("merge_source", _numbered(compared, number, 0, len(sides.source)))
-        read_schema = schema.append(pa.field(number, pa.int64()))
+        names = sides.target_names_in_sql(schema.names)
+        read_schema = schema.empty_table().rename_columns(names).schema.append(pa.field(number, pa.int64()))
         try:
-            with streamed_input(connection, "merge_target", read_schema, _numbered_batches(targets, number)):
+            with streamed_input(connection, "merge_target", read_schema, _numbered_batches(targets, names, number)):
                 found = connection.sql(query).to_arrow_table()
         except duckdb.OutOfMemoryException:
             raise
@@ -84,16 +88,17 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
     predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
     if not predicates:
         return np.where(is_free, clauses[0][0] if clauses else -1, -1)
-    number = unused_name(sides.source.schema)
+    number = _number_name(sides)
     free = np.flatnonzero(is_free)
     named = sides.source.select(sides.named_columns(predicates)[1]).take(pa.array(free))
     refuse_rounding(named)
     with sql_connection() as connection:
+        named = named.rename_columns(sides.source_names_in_sql(named.column_names))
         connection.register("merge_source", _numbered(named, number, 0, len(free)))
         alias = quoted(sides.statement.source_alias)
         try:
             found = connection.sql(
-                f"SELECT {chosen_clause(clauses)} AS c FROM merge_source AS {alias} ORDER BY {alias}.{number}"
+                f"SELECT {chosen_clause(sides, clauses)} AS c FROM merge_source AS {alias} ORDER BY {alias}.{number}"
             ).to_arrow_table()
         except duckdb.OutOfMemoryException:
             raise
@@ -104,11 +109,16 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
     return chosen
 
 
-def _numbered_batches(tables: Iterable[pa.Table], number: str) -> Iterator[pa.RecordBatch]:
+def _number_name(sides: Sides) -> str:
+    names = [*sides.target_names_in_sql(sides.target_names), *sides.source_names_in_sql(sides.source.column_names)]
+    return unused_name(pa.schema([pa.field(name, pa.null()) for name in names]))
+
+
+def _numbered_batches(tables: Iterable[pa.Table], names: Sequence[str], number: str) -> Iterator[pa.RecordBatch]:
     first = 0
     for table in tables:
         refuse_rounding(table)
-        yield from _numbered(table, number, first, len(table)).to_batches()
+        yield from _numbered(table.rename_columns(names), number, first, len(table)).to_batches()
         first += len(table)
 
 

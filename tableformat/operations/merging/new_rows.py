@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.finding.row_expressions import computed, quoted, row_expression, sql_of
+from tableformat.operations.finding.row_expressions import computed, quoted, row_expression
 from tableformat.operations.merging.clauses import Action, MergeClause, When
 from tableformat.operations.merging.sides import Sides
 from tableformat.write.rows.rows import as_reader
@@ -58,7 +58,10 @@ def assignments_of(sides: Sides, clause: MergeClause) -> Assignments:
     return Assignments(
         told=f"updates of {clause.name}",
         copied=copied,
-        expressions={name: sql_of(each) for name, each in rest.items()},
+        expressions={
+            name: sides.sql(each, where=f"updates[{name!r}] of {clause.name}", when=clause.when)
+            for name, each in rest.items()
+        },
         target_columns=tuple(target) if clause.when is not When.NOT_MATCHED else (),
         source_columns=tuple(source) if has_source else (),
         values=as_reader([constants], schema=schema, what="updates").read_all() if constants else pa.table({}),
@@ -93,10 +96,16 @@ def _new_columns(
     rows, from_clause = {}, []
     statement = sides.statement
     if targets is not None:
-        rows["merge_target"] = _with_length(targets.select(list(assignments.target_columns)), len(source_rows))
+        rows["merge_target"] = _with_length(
+            targets.select(list(assignments.target_columns)).rename_columns(
+                sides.target_names_in_sql(assignments.target_columns)
+            ),
+            len(source_rows),
+        )
         from_clause.append(f"merge_target AS {quoted(statement.target_alias)}")
     if (source_rows >= 0).all():
         named = sides.source.select(list(assignments.source_columns)).take(at)
+        named = named.rename_columns(sides.source_names_in_sql(named.column_names))
         rows["merge_source"] = _with_length(named, len(source_rows))
         from_clause.append(f"merge_source AS {quoted(statement.source_alias)}")
     new = computed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -11,8 +12,10 @@ from sqlglot import exp
 
 from tableformat.cached_property import cached_property
 from tableformat.errors import UnknownColumnError
+from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.finding.row_expressions import quoted, row_expression, sql_of
-from tableformat.operations.merging.clauses import MergeClause, MergeStatement
+from tableformat.operations.finding.sql_columns import SqlColumns, column_named
+from tableformat.operations.merging.clauses import MergeClause, MergeStatement, When
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,28 @@ class Sides:
     def target_names(self) -> list[str]:
         """The top-level columns of the target."""
         return [field.name for field in self.schema.fields]
+
+    @cached_property
+    def _sql_columns(self) -> SqlColumns:
+        statement = self.statement
+        return SqlColumns(
+            {statement.target_alias: arrow_schema(self.schema), statement.source_alias: self.source.schema}
+        )
+
+    def sql(self, expression: exp.Expr, *, where: str, when: When = When.MATCHED) -> str:
+        """The expression over the names that `target_names_in_sql` and `source_names_in_sql` give. `where` is the
+        argument, `when` the rows that it is for."""
+        statement = self.statement
+        one = {When.NOT_MATCHED: statement.source_alias, When.NOT_MATCHED_BY_SOURCE: statement.target_alias}.get(when)
+        return sql_of(self._sql_columns.translated(expression, where=where, of=one))
+
+    def target_names_in_sql(self, names: Sequence[str]) -> list[str]:
+        """What columns of the target are called in such SQL."""
+        return self._sql_columns.internal(self.statement.target_alias, names)
+
+    def source_names_in_sql(self, names: Sequence[str]) -> list[str]:
+        """What columns of the source are called in such SQL."""
+        return self._sql_columns.internal(self.statement.source_alias, names)
 
     @cached_property
     def condition(self) -> exp.Expr:
@@ -89,9 +114,9 @@ class Sides:
         if not of_target:
             own, others, alias = others, own, self.statement.source_alias
         if len(parts) == 2 and parts[0].lower() == alias.lower():
-            return _found(parts[1], own)
-        if len(parts) == 1 and _found(parts[0], others) is None:
-            return _found(parts[0], own)
+            return column_named(parts[1], own, where=_NAMED_BY)
+        if len(parts) == 1 and column_named(parts[0], others, where=_NAMED_BY) is None:
+            return column_named(parts[0], own, where=_NAMED_BY)
         return None
 
 
@@ -99,12 +124,14 @@ def predicate_of(clause: MergeClause) -> exp.Expr | None:
     return None if clause.predicate is None else row_expression(clause.predicate, where=f"a predicate of {clause.name}")
 
 
-def chosen_clause(clauses: Iterable[tuple[int, MergeClause]]) -> str:
+def chosen_clause(sides: Sides, clauses: Iterable[tuple[int, MergeClause]]) -> str:
     """SQL of the place of the first clause whose predicate is true; -1 where none is."""
     branches = []
     for place, clause in clauses:
         predicate = predicate_of(clause)
-        branches.append(f"WHEN {'true' if predicate is None else f'({sql_of(predicate)})'} THEN {place}")
+        told = f"a predicate of {clause.name}"
+        condition = "true" if predicate is None else f"({sides.sql(predicate, where=told, when=clause.when)})"
+        branches.append(f"WHEN {condition} THEN {place}")
     return f"CASE {' '.join(branches)} ELSE -1 END" if branches else "-1"
 
 
@@ -124,9 +151,4 @@ def _names(expression: exp.Expr) -> Iterator[str]:
         yield from (part.name for part in column.parts[:2])
 
 
-def _found(name: str, names: Sequence[str]) -> str | None:
-    """The name as it is spelled; DuckDB does not tell capital letters from small ones."""
-    if name in names:
-        return name
-    alike = [each for each in names if each.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
+_NAMED_BY: Final = "on=, or updates of a clause, of a merge"

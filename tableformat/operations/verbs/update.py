@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -13,7 +13,11 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import take_matching
 from tableformat.operations.finding.row_expressions import computed, row_expression, sql_of
+from tableformat.operations.finding.sql_columns import SqlColumns
 from tableformat.write.rows.rows import as_reader
+
+_ALIAS: Final = "updated"
+"""What expressions may call the table."""
 
 
 def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
@@ -32,6 +36,10 @@ def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
         for portion in rows
         for batch in _conformed(draft, _changed(draft, portion, expressions, values), expressions)
     )
+
+
+def _sql_columns(draft: Draft) -> SqlColumns:
+    return SqlColumns({_ALIAS: arrow_schema(draft.schema)})
 
 
 def _conformed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str]) -> Iterable[pa.RecordBatch]:
@@ -62,8 +70,9 @@ def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa
             f"{', '.join(map(repr, keys))} is part of the key, which an update does not change: the row might meet "
             "another one with that key. Delete the rows and append them with their new keys, in one transaction()."
         )
+    columns = _sql_columns(draft)
     expressions = {
-        name: sql_of(row_expression(value, where=f"set[{name!r}]"))
+        name: sql_of(columns.translated(row_expression(value, where=f"set[{name!r}]"), where=f"set[{name!r}]"))
         for name, value in given.items()
         if isinstance(value, str)
     }
@@ -75,9 +84,9 @@ def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa
 
 def _changed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str], values: pa.Table) -> pa.Table:
     """The rows with their new values: expressions see the old ones."""
-    given = {"updated": rows}
+    given = {_ALIAS: rows.rename_columns(_sql_columns(draft).internal(_ALIAS, rows.column_names))}
     told = f"set={dict(expressions)!r}"
-    new = computed(draft.schema, expressions, given, source="updated", where=told) if expressions else pa.table({})
+    new = computed(draft.schema, expressions, given, source=_ALIAS, where=told) if expressions else pa.table({})
     for source in (new, values):
         for name in source.column_names:
             column = source.column(name) if source is new else pa.repeat(source.column(name)[0], len(rows))

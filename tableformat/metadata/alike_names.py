@@ -1,0 +1,63 @@
+"""Column names that differ in case alone: Iceberg has them in one table, DuckDB takes each for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from tableformat.errors import UnsupportedFeatureError
+
+
+def folded(name: str) -> str:
+    """The name as DuckDB compares it: only the letters A to Z are the same in capitals."""
+    return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def are_alike(names: Iterable[str]) -> bool:
+    """Whether two of the names differ in case alone."""
+    given = list(names)
+    return len({folded(name) for name in given}) < len(given)
+
+
+def has_alike_fields(of: pa.DataType) -> bool:
+    """Whether a struct of the type has two fields whose names differ in case alone."""
+    return any(are_alike(names) for names in _struct_names(of))
+
+
+def refuse_alike_columns(schema: pa.Schema, *, what: str) -> None:
+    """UnsupportedFeatureError where DuckDB would read another column, or another field of a struct, than the one that
+    a query names; `what` is what it would read."""
+    pair = _alike_pair(schema.names)
+    if pair is not None:
+        told = f"columns {pair[0]!r} and {pair[1]!r}, which differ"
+    else:
+        nested = next((field.name for field in schema if has_alike_fields(field.type)), None)
+        if nested is None:
+            return
+        told = f"fields inside of column {nested!r} that differ"
+    raise UnsupportedFeatureError(
+        f"DuckDB does not tell capital and small letters apart, and {what} has {told} in case alone. Nothing was read "
+        "or changed. Give one of them another name with table.update_schema(), or use table.scan(where=..., "
+        "columns=...) and table.delete(where=...), which tell them apart."
+    )
+
+
+def _alike_pair(names: Iterable[str]) -> tuple[str, str] | None:
+    first: dict[str, str] = {}
+    for name in names:
+        earlier = first.setdefault(folded(name), name)
+        if earlier is not name:
+            return earlier, name
+    return None
+
+
+def _struct_names(of: pa.DataType) -> Iterator[list[str]]:
+    """The field names of each struct in the type."""
+    if isinstance(of, pa.BaseExtensionType):
+        of = of.storage_type
+    if pa.types.is_struct(of):
+        yield [of.field(number).name for number in range(of.num_fields)]
+    if pa.types.is_nested(of):
+        for number in range(of.num_fields):
+            yield from _struct_names(of.field(number).type)

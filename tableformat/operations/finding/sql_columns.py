@@ -1,0 +1,104 @@
+"""Names of columns in SQL text that DuckDB computes, where DuckDB itself would read another column.
+
+DuckDB does not tell `id` from `Id`. Where a table has both, its columns get the names `__column_0`, `__column_1`, ...
+while an expression runs, and the text is translated to these. All other tables keep their names, and so do the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.metadata.alike_names import are_alike, folded, has_alike_fields
+
+
+@dataclass(frozen=True)
+class SqlColumns:
+    """The columns that SQL text can name, by the alias of the table that has them."""
+
+    sides: Mapping[str, pa.Schema]
+
+    @cached_property
+    def is_renamed(self) -> bool:
+        """Whether DuckDB could take one column, or field of a struct, for another."""
+        return any(
+            are_alike(schema.names) or any(has_alike_fields(field.type) for field in schema)
+            for schema in self.sides.values()
+        )
+
+    def internal(self, alias: str, names: Sequence[str]) -> list[str]:
+        """What the columns of one side are called while an expression runs; names of other columns stay."""
+        if not self.is_renamed:
+            return list(names)
+        places = {name: place for place, name in enumerate(self.sides[alias].names)}
+        return [f"__column_{places[name]}" if name in places else name for name in names]
+
+    def translated(self, expression: exp.Expr, *, where: str, of: str | None = None) -> exp.Expr:
+        """The expression over the internal names. InvalidArgumentError for a name that could be several columns, and
+        UnsupportedFeatureError for a struct whose fields DuckDB cannot tell apart; `where` is the argument.
+        `of`: the alias of the only table whose columns a name without an alias can be."""
+        if not self.is_renamed:
+            return expression
+        if expression.find(exp.Comprehension):
+            raise UnsupportedFeatureError(
+                f"{where} has a list comprehension, whose variable cannot be told from a column where names of columns "
+                "differ in case alone. Write list_transform(list, lambda element: ...). Nothing was changed."
+            )
+        bare = self.sides if of is None else {of: self.sides[of]}
+        return expression.transform(
+            lambda node: self._column(node, bare, where) if isinstance(node, exp.Column) else node
+        )
+
+    def _column(self, node: exp.Column, bare: Mapping[str, pa.Schema], where: str) -> exp.Expr:
+        parts = [part.name for part in node.parts]
+        alias = next((each for each in self.sides if each.lower() == parts[0].lower()), None) if parts[1:] else None
+        found = None if alias is None else self._found({alias: self.sides[alias]}, parts[1], where)
+        rest = node.parts[2:]
+        if found is None:
+            found = self._found(bare, parts[0], where)
+            rest = node.parts[1:]
+        if found is None:
+            return node  # DuckDB says that there is no such column: no internal name is like it.
+        alias, name = found
+        if has_alike_fields(self.sides[alias].field(name).type):
+            raise UnsupportedFeatureError(
+                f"{where} names column {name!r}, in which fields of a struct differ in case alone. DuckDB, which "
+                "computes it, does not tell them apart. Nothing was changed. Give one of the fields another name, or "
+                "compute the values in Python and upsert them."
+            )
+        (internal,) = self.internal(alias, [name])
+        column = exp.column(internal, table=exp.to_identifier(alias, quoted=True), quoted=True)
+        return exp.Dot.build([column, *(part.copy() for part in rest)]) if rest else column
+
+    def _found(self, sides: Mapping[str, pa.Schema], name: str, where: str) -> tuple[str, str] | None:
+        """The alias and the column that the name is for; None where it is for none."""
+        found = [
+            (alias, each)
+            for alias, schema in sides.items()
+            if (each := column_named(name, schema.names, where=where)) is not None
+        ]
+        if len(found) > 1:
+            told = " and ".join(f"{alias}.{each}" for alias, each in found)
+            raise InvalidArgumentError(f"{where}: {name!r} could be {told}. Write the one that is meant.")
+        return found[0] if found else None
+
+
+def column_named(name: str, names: Sequence[str], *, where: str) -> str | None:
+    """The column as it is spelled: the one of this very name, else the only one that differs in case alone.
+
+    InvalidArgumentError where several do; None where none does.
+    """
+    if name in names:
+        return name
+    alike = [each for each in names if folded(each) == folded(name)]
+    if len(alike) > 1:
+        told = " or ".join(f'"{each}"' for each in alike)
+        raise InvalidArgumentError(
+            f"{where}: {name!r} could be {told}, which differ in case alone. Write the name exactly."
+        )
+    return alike[0] if alike else None
