@@ -44,7 +44,7 @@ def demo(
     plan = replace(MessagePlan(), **{name: value for name, value in changes.items() if value is not None})
     # With JSON progress is reported on stderr, and only the report is on stdout.
     stream = sys.stderr if session.output.is_json else sys.stdout
-    report = run_demo(directory, writer.value, console(stream, markup=True), plan)
+    report = run_demo(directory, writer.value, console(stream), plan)
     if session.output.is_json:
         session.output.emit(report.to_dict, report.render)
     else:

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ import duckdb as duckdb_engine
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.demo import stream_local
@@ -29,6 +31,8 @@ from tableformat.table import Table
 WRITERS: Final = ("auto", "spark", "local")
 DIRECTORY: Final = Path("demo-lake")
 TABLE: Final = "db.calendars"
+MARKER: Final = ".tableformat-demo"
+"""The file by which a demo knows a directory that an earlier one made."""
 
 
 def run_demo(
@@ -46,6 +50,8 @@ def run_demo(
     _clear(directory)
     report = DemoReport(writer=writer, directory=str(directory), batch_count=plan.batch_count)
     job = _Job(directory, plan, report, console)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / MARKER).write_text("A demo of tableformat made this directory. The next one removes it.\n")
     with job.step("make messages"):
         report.message_count = write_messages(directory / "messages", plan)
     catalog = open_catalog(str(directory / "lake"))
@@ -151,7 +157,8 @@ class _Job:
     def _finish_step(self, name: str, started: float) -> None:
         spent = time.perf_counter() - started
         self._report.step_seconds[name] = spent
-        self._console.print(f"  [green]done[/green] {name} [dim]{spent:.1f} s[/dim]", highlight=False)
+        told = Text.assemble("  ", ("done", "green"), f" {name} ", (f"{spent:.1f} s", "dim"))
+        self._console.print(told, highlight=False)
 
 
 def _streams() -> dict[str, Callable[[Table, Path, Callable[[int, CommitResult], None]], None]]:
@@ -179,7 +186,8 @@ def _choose_writer(writer: str, console: Console) -> str:
         return "spark"
     if writer == "spark":
         raise InvalidArgumentError(f"Spark cannot run here. {missing}")
-    console.print(f"[yellow]Spark is left out, the local writer does the same job.[/yellow] {missing}", highlight=False)
+    told = Text.assemble(("Spark is left out, the local writer does the same job.", "yellow"), f" {missing}")
+    console.print(told, highlight=False)
     return "local"
 
 
@@ -197,12 +205,21 @@ def _clear(directory: Path) -> None:
     """Remove what an earlier demo left, and nothing else."""
     if not directory.exists():
         return
-    foreign = {path.name for path in directory.iterdir()} - {"messages", "checkpoint", "lake"}
-    if foreign:
+    if not directory.is_dir():
+        raise InvalidArgumentError(f"{directory} is not a directory. Choose another one{_elsewhere(directory)}.")
+    found = {path.name for path in directory.iterdir()}
+    foreign = found - {"messages", "checkpoint", "lake", MARKER}
+    if foreign or (found and MARKER not in found):
         raise InvalidArgumentError(
-            f"{directory} holds {', '.join(sorted(foreign))}, which no demo made. Choose another directory."
+            f"{directory} holds {', '.join(sorted(foreign or found))}, which no demo made: nothing was removed. Choose "
+            f"another directory{_elsewhere(directory)}."
         )
     shutil.rmtree(directory)
+
+
+def _elsewhere(directory: Path) -> str:
+    names = (directory.with_name(f"{directory.name}-demo-{number}") for number in count(1))
+    return f", such as {next(path for path in names if not path.exists())}"
 
 
 def _kinds(table: Table) -> dict[str, int]:
