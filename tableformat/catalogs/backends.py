@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import Final
+from urllib.parse import unquote
 
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.exceptions import NotInstalledError, RESTError
@@ -33,8 +34,10 @@ _DEFINING_OPTIONS: Final = frozenset({"uri", "type", "py-catalog-impl"})
 def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
     """The catalog that a name in PyIceberg's configuration or a path stands for.
 
-    A configured name comes first; then a path, if it has a separator, is a URI or exists: an EmbeddedCatalog in that
-    directory, created when missing. In an object store, `catalog_file=` says where the SQLite file is on this machine.
+    A configured name comes first; then a name with `type=` or `py-catalog-impl=`, which is a catalog that the options
+    define, also where a directory has its name; then a path, if it has a separator, is a URI or exists: an
+    EmbeddedCatalog in that directory, created when missing. In an object store, `catalog_file=` says where the SQLite
+    file is on this machine.
     A new name works when the options define a catalog themselves (`type=` or `uri=`). Anything else raises
     CatalogNotFoundError.
     """
@@ -56,9 +59,13 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
     configured = list_catalogs()
     if isinstance(name_or_path, str) and text.lower() in configured:
         return _load_configured(text, options)
+    if text[:5].lower() == "file:":
+        return _open_directory(_path_of_uri(text), options, must_exist=must_exist)
     scheme = _SCHEME.match(text)
     if scheme is not None:
         return _open_uri(text, scheme["scheme"].lower(), options, must_exist=must_exist)
+    if isinstance(name_or_path, str) and {"type", "py-catalog-impl"} & options.keys() and os.sep not in text:
+        return _load_configured(text, options)
     if not isinstance(name_or_path, str) or _looks_like_path(text):
         return _open_directory(text, options, must_exist=must_exist)
     if _DEFINING_OPTIONS & options.keys():
@@ -90,9 +97,6 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
-    if scheme == "file":
-        path = re.sub(r"^file://(localhost(?=/))?", "", uri, flags=re.IGNORECASE)
-        return _open_directory(path, options, must_exist=must_exist)
     if scheme not in _OBJECT_STORES:
         raise InvalidArgumentError(
             f"{uri!r} is neither a directory nor an object store. For a catalog service, name it and pass its address: "
@@ -106,6 +110,25 @@ def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: boo
         )
     engine_options = _engine_options(options, must_exist=must_exist)
     return EmbeddedCatalog(must_exist=must_exist, **engine_options, warehouse=uri.rstrip("/"))
+
+
+def _path_of_uri(uri: str) -> str:
+    """The directory of a `file:` URI: `file:/lake`, `file:///lake` or `file://localhost/lake`.
+
+    Locations keep percent signs as they stand, because partition directories have them. An encoded URI could therefore
+    mean two directories: InvalidArgumentError, as for a path that is not absolute and for another machine.
+    """
+    path = re.sub(r"^file:(//(localhost(?=/))?)?", "", uri, flags=re.IGNORECASE)
+    if not path.startswith("/") or path.startswith("//"):
+        raise InvalidArgumentError(
+            f"{uri!r} names no absolute path on this machine. Write a path, or file:///path/to/lake."
+        )
+    decoded = unquote(path)
+    if decoded != path:
+        raise InvalidArgumentError(
+            f"{uri!r} could be the directory {decoded!r} or {path!r}. Open the catalog with the path that is meant."
+        )
+    return path
 
 
 def _open_directory(directory: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
