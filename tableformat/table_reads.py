@@ -18,13 +18,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import checked_methods
-from tableformat.errors import UnsupportedFeatureError
+from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
-from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.finding.lookup import row_of_key, rows_of_keys
@@ -204,15 +204,27 @@ class TableReads:
         tag: str | None = None,
         branch: str | None = None,
     ) -> SnapshotView:
-        """The snapshot that the arguments choose; this handle's own without any.
+        """The snapshot that the arguments choose; this handle's own without any. One that this handle does not know is
+        looked up in the newest metadata.
 
         >>> tagged = table.create_tag("loaded").snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.at(tag="loaded").snapshot.snapshot_id == tagged
         True
         """
-        metadata, io = self.iceberg.metadata, self.iceberg.io
         references.at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        chosen = {"snapshot_id": snapshot_id, "as_of": as_of, "tag": tag, "branch": branch}
+        try:
+            return self._view_in(self.iceberg, **chosen)
+        except SnapshotNotFoundError:
+            # It may be newer than this handle.
+            newest = self.iceberg if self.catalog is None else newest_of(self.iceberg)
+            if newest.metadata_location == self.iceberg.metadata_location:
+                raise
+            return self._view_in(newest, **chosen)
+
+    def _view_in(self, iceberg: IcebergTable, *, snapshot_id: Any, as_of: Any, tag: Any, branch: Any) -> SnapshotView:
+        metadata, io = iceberg.metadata, iceberg.io
         if snapshot_id is not None:
             return view_at(metadata, io, snapshot_id)
         if as_of is not None:
@@ -221,7 +233,7 @@ class TableReads:
             return view_of_tag(metadata, io, tag)
         if branch is not None:
             return head_view(metadata, io, branch)
-        return self.view
+        return head_view(metadata, io, self.branch)
 
     def layers(
         self,
