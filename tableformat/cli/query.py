@@ -89,6 +89,8 @@ def query(
     """
     import duckdb
 
+    from tableformat.storage.duckdb_connection import duckdb_connection
+
     session = Session.of(context)
     wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
     state = {
@@ -97,7 +99,7 @@ def query(
         "tag": tag,
         "branch": branch,
     }
-    with session.catalog() as catalog, duckdb.connect() as connection:
+    with session.catalog() as catalog, duckdb_connection() as connection:
         _attach(connection, catalog, state)
         try:
             _run(connection, sql, session.output, wanted)

@@ -20,7 +20,7 @@ from tableformat.operations.finding.key_rows import portions, within_bounds
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
-from tableformat.storage.duckdb_memory import duckdb_connection
+from tableformat.storage.duckdb_connection import duckdb_connection
 from tableformat.write.rows.conform import ConformedRows
 
 

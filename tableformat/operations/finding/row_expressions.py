@@ -12,7 +12,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
-from tableformat.storage.duckdb_memory import duckdb_connection
+from tableformat.storage.duckdb_connection import duckdb_connection
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

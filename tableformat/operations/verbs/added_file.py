@@ -14,17 +14,19 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from io import StringIO
 from typing import Any, Final
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _check_pyarrow_schema_compatible
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _check_pyarrow_schema_compatible, pyarrow_to_schema
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.schema import Schema, _SchemaCompatibilityVisitor, index_by_id, pre_order_visit
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import TableVersion
 from pyiceberg.types import (
     BinaryType,
     DateType,
@@ -41,6 +43,7 @@ from pyiceberg.types import (
     TimestamptzType,
     UUIDType,
 )
+from rich.console import Console
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
@@ -72,6 +75,18 @@ class Undecided(Enum):
 UNDECIDED: Final = Undecided.UNDECIDED
 
 
+def _check_compatible(requested: Schema, stored: pa.Schema, format_version: TableVersion) -> None:
+    """ValueError for columns or types that are not the requested ones. PyIceberg's own call prints them on stdout."""
+    try:
+        provided = pyarrow_to_schema(stored, name_mapping=requested.name_mapping, format_version=format_version)
+    except ValueError:
+        _check_pyarrow_schema_compatible(requested, stored, format_version=format_version)  # Names the columns.
+        raise
+    visitor = _SchemaCompatibilityVisitor(provided)
+    visitor.console = Console(file=StringIO(), record=True)
+    pre_order_visit(requested, visitor)
+
+
 @dataclass(frozen=True)
 class AddedFile:
     """The footer of a Parquet file, and which of its columns are which of the table's."""
@@ -94,7 +109,7 @@ class AddedFile:
         relaxed = Schema(*(field.model_copy(update={"required": False}) for field in current.fields))
         _refuse_types(footer, stored, metadata.format_version)
         known = stored_types(stored, metadata.format_version)
-        _check_pyarrow_schema_compatible(relaxed, known, format_version=metadata.format_version)
+        _check_compatible(relaxed, known, metadata.format_version)
         columns = with_field_ids(stored, name_mapping(metadata.properties), path)
         found = AddedFile(path, footer, columns, has_own_ids=columns is stored)
         found._check_names(metadata)

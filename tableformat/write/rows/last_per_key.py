@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.properties import WRITE_MEMORY_BYTES_DEFAULT
-from tableformat.storage.duckdb_memory import duckdb_connection
+from tableformat.storage.duckdb_connection import duckdb_connection
 from tableformat.write.rows.distinct import with_fixed_width
 from tableformat.write.rows.nested_casts import decoded
 from tableformat.write.rows.rows import BatchStream

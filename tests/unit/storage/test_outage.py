@@ -16,7 +16,7 @@ import tableformat as tf
 from tableformat.errors import CorruptFileError, StorageError
 from tableformat.metadata.manifests import avro_container
 from tableformat.parquet.parquet_file import unreadable_as_corrupt
-from tableformat.storage.duckdb_memory import duckdb_connection
+from tableformat.storage.duckdb_connection import duckdb_connection
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
 LACK: dict[str, tuple[BaseException, type[BaseException]]] = {

@@ -1,4 +1,4 @@
-"""A connection of DuckDB for what this library computes by it."""
+"""DuckDB connections of the library's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 def duckdb_connection(
     settings: Mapping[str, str | bool | int | float | list[str]] | None = None,
 ) -> Iterator[DuckDBPyConnection]:
-    """A database in memory, closed at the end of the block. MemoryError where DuckDB lacks memory: the statement and
-    the rows are right."""
+    """A new database in memory, closed at the end of the block. It prints nothing: DuckDB draws a progress bar on
+    stdout otherwise. MemoryError if DuckDB lacks memory: the statement and the rows are right.
+    """
     import duckdb
 
     try:
         with duckdb.connect(config=dict(settings or {})) as connection:
+            connection.execute("SET enable_progress_bar = false")
             yield connection
     except duckdb.OutOfMemoryException as error:
         raise MemoryError(f"DuckDB lacks memory: {error}") from error
