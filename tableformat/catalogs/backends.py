@@ -60,7 +60,7 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
     if isinstance(name_or_path, str) and text.lower() in configured:
         return _load_configured(text, options)
     if text[:5].lower() == "file:":
-        return _open_directory(_path_of_uri(text), options, must_exist=must_exist)
+        return _open_directory(path_of_file_uri(text), options, must_exist=must_exist)
     scheme = _SCHEME.match(text)
     if scheme is not None:
         return _open_uri(text, scheme["scheme"].lower(), options, must_exist=must_exist)
@@ -112,7 +112,7 @@ def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: boo
     return EmbeddedCatalog(must_exist=must_exist, **engine_options, warehouse=uri.rstrip("/"))
 
 
-def _path_of_uri(uri: str) -> str:
+def path_of_file_uri(uri: str) -> str:
     """The directory of a `file:` URI: `file:/lake`, `file:///lake` or `file://localhost/lake`.
 
     Locations keep percent signs as they stand, because partition directories have them. An encoded URI could therefore

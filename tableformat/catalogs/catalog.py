@@ -78,7 +78,7 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
 def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
     catalog = Catalog(backend)
     # Another process may be in another directory.
-    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name
+    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name and name[:5].lower() != "file:"
     files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
     catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})
     return catalog

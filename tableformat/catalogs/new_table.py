@@ -14,7 +14,7 @@ from pyiceberg.typedef import Properties
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
-from tableformat.metadata.partition_text import partition_spec
+from tableformat.metadata.partition_text import partition_spec, refuse_names_of_columns
 from tableformat.operations.format_version import format_version_of_new
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
@@ -70,6 +70,7 @@ def new_table(
         all_properties[RANGE_PARTITIONS] = to_property(defined)
         field = partition_field_of(defined, spec)
         spec = spec if field is None else partition_spec(fresh, [*partition_by, field])
+    refuse_names_of_columns(spec, fresh)
     refuse_coverage_set_by_hand(properties)
     refuse_check_set_by_hand(properties, {}, fresh)
     check_filter_columns(properties, fresh)

@@ -109,12 +109,12 @@ class Output:
             shutil.copyfileobj(document, sys.stdout)
 
 
-def console(stream: TextIO, *, markup: bool = False) -> Console:
-    """A rich console that wraps only for a terminal or where COLUMNS asks for it, and reads no markup unless told to:
+def console(stream: TextIO) -> Console:
+    """A rich console that wraps only for a terminal or where COLUMNS asks for it, and reads no markup:
     names and values of users have brackets too."""
     from rich.console import Console
 
     has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Console(
-        file=stream, markup=markup, emoji=False, highlight=False, width=None if has_width else _UNWRAPPED_WIDTH
+        file=stream, markup=False, emoji=False, highlight=False, width=None if has_width else _UNWRAPPED_WIDTH
     )

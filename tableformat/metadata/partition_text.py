@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, Literal
 from uuid import UUID
 
@@ -75,6 +76,27 @@ def partition_spec(schema: Schema, partition_by: Sequence[str]) -> PartitionSpec
             raise InvalidArgumentError(f"partition_by names the field {name!r} twice.")
         fields.append(PartitionField(field.field_id, PARTITION_FIELD_ID_START + position, transform, name))
     return PartitionSpec(*fields, spec_id=0)
+
+
+def refuse_names_of_columns(spec: PartitionSpec, schema: Schema) -> None:
+    """InvalidArgumentError for a partition field of a new table that has the name of a column, unless it holds the
+    column's own values."""
+    for field in spec.fields:
+        column = schema.find_column_name(field.source_id)
+        is_own = isinstance(field.transform, IdentityTransform) and field.name == column
+        if field.name in schema.column_names and not is_own:
+            raise InvalidArgumentError(
+                f"the partition field {field.transform} of column {column!r} would be called {field.name!r}, and that "
+                "is the name of a column. Nothing was changed. Give the column another name, or create the table "
+                f"without this field and name it: update_spec().add_field({column!r}, {str(field.transform)!r}, "
+                f"{free_name(field.name, schema)!r})."
+            )
+
+
+def free_name(name: str, schema: Schema) -> str:
+    """A name for a partition field that no column has."""
+    names = (f"{name}_part{number or ''}" for number in count())
+    return next(each for each in names if each not in schema.column_names)
 
 
 def _parse(text: str) -> tuple[Transform[Any, Any], str, str]:

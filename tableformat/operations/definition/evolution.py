@@ -27,6 +27,7 @@ from tableformat.arguments import checked_arguments, shown
 from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.metadata_commit import ids_of_schemas_are_free
 from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.metadata.partition_text import free_name
 from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.history.held_checks import checks_are
 from tableformat.operations.history.references import commit_updates
@@ -197,7 +198,17 @@ class SpecChanges(UpdateSpec):
 
     def commit(self) -> None:
         """Commit the spec. CommitConflictError where another commit changed it meanwhile."""
-        updates, requirements = self._commit()
+        try:
+            updates, requirements = self._commit()
+        except ValueError as error:
+            _, found, name = str(error).partition("name that exists in schema: ")
+            if not found:
+                raise
+            free = free_name(name, self._iceberg.metadata.schema())
+            raise InvalidArgumentError(
+                f"the partition field {name!r} would have the name of a column. Nothing was changed. Give it another "
+                f"one, such as {free!r}: add_field(column, transform, {free!r})."
+            ) from error
         if updates:
             commit_updates(self._iceberg, requirements, updates)
 

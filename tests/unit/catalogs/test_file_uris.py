@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import tableformat as tf
+from tableformat.cli.main import app
 from tableformat.errors import InvalidArgumentError
 
 
@@ -18,6 +21,15 @@ def test_a_file_uri_is_the_directory_that_it_names(
     tf.open_catalog(str(tmp_path / "lake")).create_namespace("db")
     assert tf.open_catalog(f"{prefix}{tmp_path}/lake").list_namespaces() == ["db"]
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+@pytest.mark.parametrize("prefix", ["file:", "file://"])
+def test_the_command_line_and_a_pickle_open_the_same_directory(tmp_path: Path, prefix: str) -> None:
+    catalog = tf.open_catalog(f"{prefix}{tmp_path}/lake")
+    catalog.create_namespace("db")
+    assert pickle.loads(pickle.dumps(catalog)).list_namespaces() == ["db"]
+    result = CliRunner().invoke(app, ["--catalog", f"{prefix}{tmp_path}/lake", "query", "SELECT 7 AS n"])
+    assert (result.exit_code, "7" in result.output) == (0, True)
 
 
 @pytest.mark.parametrize("uri", ["file:lake", "file://lake", "file://host/lake", "file:", "file:////lake"])
