@@ -23,9 +23,6 @@ from tableformat.metadata.partition_identity import partition_of
 ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
 """`true`: the snapshot has the rows of its parent, although its operation is not `replace` (CF-4)."""
 
-FLINK_PROGRESS: Final = ("flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id")
-"""How far Iceberg's sink for Flink has come: it looks for them from the head of the branch back when it is restored."""
-
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),
     "total-files-size": ("added-files-size", "removed-files-size"),
@@ -85,14 +82,6 @@ def count_totals(live: Iterable[DataFile | DeleteFile]) -> dict[str, int]:
     """The totals from the live files themselves, for a parent whose summary does not state them."""
     added = _count(live, added=True)
     return {total: added[raised_by] for total, (raised_by, _) in _TOTALS.items()}
-
-
-def with_flink_progress(properties: Mapping[str, str], parent: Snapshot | None) -> dict[str, str]:
-    """LK-12: what the parent says of Flink's progress holds after it, too."""
-    if parent is None or parent.summary is None or not properties.keys().isdisjoint(FLINK_PROGRESS):
-        return dict(properties)
-    known = parent.summary.additional_properties
-    return {name: known[name] for name in FLINK_PROGRESS if name in known} | dict(properties)
 
 
 def build_summary(change: TableChange, parent_totals: Mapping[str, int], properties: Mapping[str, str]) -> Summary:

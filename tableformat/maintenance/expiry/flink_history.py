@@ -7,12 +7,14 @@ Once one is expired, by whomever, it fails at its next checkpoint with deletion 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from itertools import zip_longest
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
+from tableformat.commit.writer_progress import FLINK
 from tableformat.errors import ForeignWriterWarning
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
@@ -27,7 +29,8 @@ def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collecti
             continue
         history = tuple(ancestors(metadata, snapshot_by_id(metadata, ref.snapshot_id)))
         is_whole = bool(history) and history[-1].parent_snapshot_id is None
-        if is_whole and any(map(_is_of_flink, history)) and any(each.snapshot_id in expired for each in history):
+        has_vectors = any(_has_vectors_of_flink(*pair) for pair in zip_longest(history, history[1:]))
+        if is_whole and has_vectors and any(each.snapshot_id in expired for each in history):
             warnings.warn(
                 f"{name} (branch {branch}): a job of Flink that upserts into this table of version 3 fails at a "
                 "checkpoint after this expiry (Iceberg 1.11: cannot determine history between starting snapshot null "
@@ -38,7 +41,14 @@ def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collecti
             )
 
 
-def _is_of_flink(snapshot: Snapshot) -> bool:
-    """Of a job that has written deletion vectors."""
-    summary = snapshot.summary.additional_properties if snapshot.summary is not None else {}
-    return "added-dvs" in summary and summary.get("engine-name", "flink") == "flink" and "flink.job-id" in summary
+def _has_vectors_of_flink(snapshot: Snapshot, parent: Snapshot | None) -> bool:
+    """Whether a job of Flink committed deletion vectors in it. A snapshot that only repeats the parent's progress is of
+    this library (LK-12)."""
+    summary = _summary(snapshot)
+    stated, known = ([_summary(each).get(name) for name in FLINK.names] for each in (snapshot, parent))
+    is_of_flink = summary.get("engine-name", "flink") == "flink" and "flink.job-id" in summary and stated != known
+    return is_of_flink and "added-dvs" in summary
+
+
+def _summary(snapshot: Snapshot | None) -> Mapping[str, str]:
+    return {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties

@@ -16,6 +16,11 @@ PROGRESS = {"flink.job-id": "j", "flink.operator-id": "o", "flink.max-committed-
 BY_FLINK = {**PROGRESS, "engine-name": "flink"}
 
 
+def of_checkpoint_before(summary: dict[str, str]) -> dict[str, str]:
+    """What Flink's commit before that one said."""
+    return {name: "6" if name.endswith("checkpoint-id") else value for name, value in summary.items()}
+
+
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
     catalog = open_catalog(str(tmp_path))
@@ -28,7 +33,7 @@ def written_by_flink(catalog: Catalog, version: str = "3") -> Table:
     table = catalog.create_table(
         "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": version}
     )
-    table.append(pa.table({"id": [1, 2]}), snapshot_properties=BY_FLINK)
+    table.append(pa.table({"id": [1, 2]}), snapshot_properties=of_checkpoint_before(BY_FLINK))
     table.delete("id = 1", mode="scan", snapshot_properties=BY_FLINK)
     return table
 
@@ -90,7 +95,7 @@ def made_by(catalog: Catalog, version: str, summary: dict[str, str]) -> Table:
     table = catalog.create_table(
         "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": version}
     )
-    table.append(pa.table({"id": [1, 2, 3]}), snapshot_properties=summary)
+    table.append(pa.table({"id": [1, 2, 3]}), snapshot_properties=of_checkpoint_before(summary))
     table.delete("id = 1", mode="scan", snapshot_properties=summary)
     return table
 
@@ -135,4 +140,14 @@ def test_appends_of_flink_do_not_stop_it(catalog: Catalog) -> None:
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"})
     for number in range(2):
         table.append(pa.table({"id": [number]}), snapshot_properties=BY_FLINK)
+    assert table.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
+
+
+def test_vectors_of_our_jobs_are_not_taken_for_those_of_flink(catalog: Catalog) -> None:
+    """LK-13: our snapshots repeat Flink's progress (LK-12), and Flink validates only its own vectors."""
+    table = catalog.create_table(
+        "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": "3"}
+    )
+    table.append(pa.table({"id": [1, 2]}), snapshot_properties=BY_FLINK)
+    table.delete("id = 1", mode="scan")
     assert table.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
