@@ -74,7 +74,7 @@ class Table(TableEvolution):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Jobs that keep the table fast and readable by every engine.
+        """Jobs that keep the table fast and readable by other engines.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.maintenance.convert_deletes().deleted_row_count

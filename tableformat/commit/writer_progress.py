@@ -41,8 +41,8 @@ FLINK: Final = ProgressKeys(
 PROGRESS_KEYS: Final = (
     FLINK,
     ProgressKeys(
-        "Kafka Connect: Coordinator.lastCommittedOffsets in Iceberg's sink. A key has the control topic and the consumer "
-        "group in its name, and several connectors may write to a table",
+        "Kafka Connect: Coordinator.lastCommittedOffsets in Iceberg's sink. A key has the control topic and the "
+        "consumer group in its name, and several connectors may write to a table",
         prefix="kafka.connect.",
     ),
     ProgressKeys(

@@ -159,8 +159,10 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ConvertResult:
-        """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which
-        every Iceberg engine reads the branch.
+        """Turn equality and range deletes into position deletes, or on version 3 into deletion vectors.
+
+        Iceberg engines read position deletes. Some of them refuse deletion vectors (Trino 476, ClickHouse 26.9,
+        Daft 0.7.26, icebird 0.3.1): keep tables that they read on version 2.
 
         With `partial_progress` a large table is converted in up to `max_commits` snapshots of at least a file's worth
         of data. A job that is cancelled keeps what it committed, and the next one goes on from there. `where` limits
