@@ -229,14 +229,47 @@ $(ICEBERG_SPARK)/.ready: Makefile
 	mvn --quiet --batch-mode dependency:copy -Dartifact=org.apache.iceberg:$(ICEBERG_SPARK_JAR) -DoutputDirectory=$(CURDIR)/build/corpus-spark
 	@touch $@
 
+# Readers that are only measured here. Where one cannot be had, the reason is on standard error and the others go on.
+MORE_READERS := .venv-chdb/.ready .venv-sail/.ready .venv-polars-iceberg/.ready build/iceberg-go build/trino/.ready .venv-trino/.ready
+TRINO := 476
+# Trino 476 needs Java 24 or newer: make corpus TRINO_JAVA_HOME=...
+TRINO_JAVA_HOME ?= $(JAVA_HOME)
+
+.venv-chdb/.ready: PACKAGES = 'chdb==4.*' 'pyarrow==26.0.1'
+.venv-sail/.ready: PACKAGES = 'pysail==0.7.*' 'pyspark-client==4.1.*' pandas 'pyarrow==26.0.1'
+.venv-polars-iceberg/.ready: PACKAGES = 'polars==2.1.*' 'polars_iceberg==0.1.*' 'pyiceberg[pyarrow]==0.12.*'
+.venv-trino/.ready: PACKAGES = 'trino==0.*'
+.venv-chdb/.ready .venv-sail/.ready .venv-polars-iceberg/.ready .venv-trino/.ready: Makefile
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
+	@touch $@
+
+build/iceberg-go: $(wildcard tableformat/corpus/readers/iceberg_go/*)
+	cd tableformat/corpus/readers/iceberg_go && CGO_ENABLED=0 go build -o $(CURDIR)/$@ .
+
+# Of the plugins, a gigabyte unpacked, one is enough.
+build/trino/.ready: Makefile
+	rm -rf $(@D)
+	mvn --quiet --batch-mode dependency:copy -Dartifact=io.trino:trino-server:$(TRINO):tar.gz -DoutputDirectory=$(CURDIR)/$(@D)
+	tar xzf $(@D)/trino-server-$(TRINO).tar.gz -C $(@D) --strip-components=1
+	rm $(@D)/trino-server-$(TRINO).tar.gz
+	find $(@D)/plugin -mindepth 1 -maxdepth 1 ! -name iceberg -exec rm -r {} +
+	@touch $@
+
 # A wrong cell ends the command with status 1: that is what is measured. Where a process crashes, another gets the rest.
 corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.ready .estate/flink/.ready build/corpus-java/.ready
-	$(BIN)/tableformat corpus check --markdown --tables-per-process 250 --reader tableformat --reader pyiceberg --reader polars \
+	-$(MAKE) --keep-going $(MORE_READERS)
+	$(BIN)/tableformat corpus check --markdown --leave-out-missing --tables-per-process 250 --reader tableformat --reader pyiceberg --reader polars \
 		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
 		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \
 		--reader 'iceberg-spark=env ICEBERG_SPARK_JAR=build/corpus-spark/$(subst :,-,$(ICEBERG_SPARK_JAR)).jar $(ICEBERG_SPARK)/bin/python {readers}/read_tables.py spark' \
 		--reader 'flink=env HADOOP_CLASSPATH=.estate/flink/* FLINK_LOG_DIR=build $(FLINK)/bin/python {readers}/read_tables.py flink' \
+		--reader 'sail=.venv-sail/bin/python {readers}/read_tables.py sail' \
+		--reader 'iceberg-go=env ICEBERG_GO=build/iceberg-go .venv-chdb/bin/python {readers}/read_tables.py iceberg-go' \
+		--reader 'trino=env TRINO_HOME=build/trino JAVA_HOME=$(TRINO_JAVA_HOME) .venv-trino/bin/python {readers}/read_tables.py trino' \
+		--reader 'clickhouse=.venv-chdb/bin/python {readers}/read_tables.py chdb' \
+		--reader 'polars-iceberg=env POLARS_ICEBERG_PLANNER=plugin .venv-polars-iceberg/bin/python {readers}/read_tables.py polars' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
 

@@ -12,6 +12,7 @@ import typer
 
 from tableformat.cli.running import drawn_progress
 from tableformat.cli.session import Session
+from tableformat.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from tableformat.corpus.write import WrittenCase
@@ -65,14 +66,25 @@ def check(
     ] = None,
     *,
     reader: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="[NAME=]COMMAND",
             help="Gets paths of metadata files, prints a line of JSON for each (specs/corpus/README.md). {readers} in "
             "it is the directory of the readers that come along. Of these tableformat, pyiceberg and polars need no "
             "command. Repeatable.",
         ),
-    ],
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="What `corpus check` printed before with --output json: its readers are not run again. Repeatable.",
+        ),
+    ] = None,
+    leave_out_missing: Annotated[
+        bool,
+        typer.Option("--leave-out-missing", help="Leave out readers that are not set up here, and print why."),
+    ] = False,
     corpus: CorpusOption = None,
     case: CaseOption = None,
     tables_per_process: Annotated[
@@ -85,23 +97,32 @@ def check(
 
     Ends with status 1 when a reader returned wrong rows, or crashed. A refusal is no failure: no row is lost by it.
     """
-    from tableformat.corpus.check import Reader
+    from tableformat.corpus.check import Reader, ReaderResult
     from tableformat.corpus.check import check as run
     from tableformat.corpus.matrix import Matrix, render_markdown, render_matrix
+    from tableformat.corpus.measured import read_measured
 
     session = Session.of(context)
     if markdown and session.output.is_json:
         raise typer.BadParameter("--output json prints JSON.", param_hint="--markdown")
-    readers = [Reader.parse(text) for text in reader]
+    if not reader and not results:
+        raise typer.BadParameter("name a reader, or a file with --results.", param_hint="--reader")
+    readers = [Reader.parse(text) for text in reader or ()]
     with (
         drawn_progress(session.output.progress_console()) as progress,
         _tables(directory, corpus, case or (), progress) as cases,
     ):
-        results = [
-            run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
-            for each in readers
-        ]
-        matrix = Matrix(tuple(cases), tuple(results))
+        measured: list[ReaderResult] = [result for path in results or () for result in read_measured(path, cases)]
+        for each in readers:
+            try:
+                measured.append(
+                    run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
+                )
+            except InvalidArgumentError as error:
+                if not leave_out_missing:
+                    raise
+                session.output.note(f"left out: {error}")
+        matrix = Matrix(tuple(cases), tuple(measured))
     if markdown:
         session.output.write(render_markdown(matrix))
     else:

@@ -24,6 +24,8 @@ READERS: Final = Path(__file__).resolve().parent / "readers"
 OF_THIS_ENVIRONMENT: Final = ("tableformat", "pyiceberg", "polars")
 """Readers that `readers/read_tables.py` has and that need no other environment than this one: a name is enough."""
 
+_STARTS: Final = 3
+"""So many processes that end by themselves without an answer, and nothing before them, mean no reader at all."""
 _TABLES_OF_STARTING: Final = 5
 """A process may take as long to start as for so many tables."""
 
@@ -82,7 +84,7 @@ def check(
     stated: str | None = None
     left = list(cases)
     is_running = False
-    while left:
+    while left and (is_running or len(results) < _STARTS):
         if progress is not None:
             progress(len(results), len(cases), f"{reader.name}: {left[0].id}")
         batch = left[:tables_per_process]
@@ -106,7 +108,7 @@ def _require_a_reader(
 ) -> None:
     """What ends by itself without an answer, or refuses each of several tables without deletes, is not set up."""
     plain = [case for case in cases if not case.deletes and case.rows is not None]
-    refuses_all = len(plain) > 1 and all(results[case.id].verdict is Verdict.REFUSED for case in plain)
+    refuses_all = is_running and len(plain) > 1 and all(results[case.id].verdict is Verdict.REFUSED for case in plain)
     if cases and (refuses_all or not is_running):
         told = "refused every table that has no deletes" if is_running else "answered for none of the tables"
         shown = results[(plain if is_running else cases)[0].id].detail

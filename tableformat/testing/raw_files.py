@@ -47,10 +47,15 @@ def foreign_data_file(
     has_field_ids: bool = True,
     has_metrics: bool = True,
     sequence_number: int | None = None,
+    name: str | None = None,
 ) -> DataFile:
-    """A data file with the rows in the order given; `schema` may be an older one of the table."""
+    """A data file with the rows in the order given; `schema` may be an older one of the table.
+
+    `name` is the name of the file without its ending. Delete files name data files by path, in the order of the paths,
+    so a case with several of them decides that order by their names; else it is random.
+    """
     table = arrow_table(rows, schema, columns or [field.name for field in schema.fields])
-    location, size, metrics = _write(context, table, schema, has_field_ids=has_field_ids)
+    location, size, metrics = _write(context, table, schema, has_field_ids=has_field_ids, name=name)
     return DataFile(
         file_path=location,
         file_format=PARQUET,
@@ -175,7 +180,7 @@ def _span(key: KeyColumns, schema: Schema, span: Any) -> SpanArray:
 
 
 def _write(
-    context: WriteContext, table: pa.Table, schema: Schema, *, has_field_ids: bool = True
+    context: WriteContext, table: pa.Table, schema: Schema, *, has_field_ids: bool = True, name: str | None = None
 ) -> tuple[str, int, dict[str, Any]]:
     """Location, size and manifest metrics of a new Parquet file."""
     if not has_field_ids:
@@ -184,7 +189,7 @@ def _write(
     # As writers that know nothing of Arrow: its schema would make readers see large strings.
     pq.write_table(table, sink, store_schema=False)
     content = sink.getvalue()
-    location = f"{context.table_location}/data/{uuid.uuid4()}.parquet"
+    location = f"{context.table_location}/data/{name or uuid.uuid4()}.parquet"
     size = write_bytes(context.io, location, content.to_pybytes())
     metrics = data_file_metrics(pq.read_metadata(pa.BufferReader(content)), schema)
     fields = entry_metrics(metrics)

@@ -1,6 +1,6 @@
 """The entries of a "raw" step: files made by hand, as `specs/corpus/README.md` describes them.
 
-{"data": rows, "as": name}                       rows in this order, no sort marker
+{"data": rows, "as": name}                       rows in this order, no sort marker; `name` names the file too
 {"again": name}                                  that data file once more, as a retry of its commit would add it
 {"equality": rows, "by": [columns]}              further columns of the rows are no delete columns
 {"positions": {name: [0, 3]}}                    one delete file; a name is that of a data file, or a path
@@ -86,6 +86,7 @@ class RawItems:
             has_field_ids=item.get("field_ids", True),
             has_metrics=item.get("metrics", True),
             sequence_number=item.get("sequence_number"),
+            name=item.get("as"),
         )
         self.data_files.append(data)
         if "as" in item:
@@ -108,6 +109,10 @@ class RawItems:
     def _positions(self, item: Mapping[str, Any]) -> DeleteFile:
         pairs: list[tuple[str, int]] = []
         files: list[DataFile] = []
+        for name, altered in item.get("altered_paths", {}).items():
+            (data,) = self._known[name]
+            pairs += [(data.file_path.replace("/data/", "/data//"), position) for position in altered]
+            files.append(data)
         for name, positions in item["positions"].items():
             if name in self._known:
                 (data,) = self._known[name]
@@ -115,10 +120,6 @@ class RawItems:
                 pairs += [(data.file_path, position) for position in positions]
             else:
                 pairs += [(name.replace("{location}", self._table.location), position) for position in positions]
-        for name, altered in item.get("altered_paths", {}).items():
-            (data,) = self._known[name]
-            pairs += [(data.file_path.replace("/data/", "/data//"), position) for position in altered]
-            files.append(data)
         return foreign_position_delete(
             self._context,
             pairs,

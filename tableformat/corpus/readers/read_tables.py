@@ -13,9 +13,12 @@ import json
 import math
 import os
 import re
+import socket
 import sqlite3
+import subprocess
 import sys
 import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +32,8 @@ from typing import Any
 
 Rows = Iterable[Mapping[str, Any]]
 Read = Callable[[str], Rows]
+
+TRINO_START_SECONDS = 240
 
 
 def with_tableformat() -> tuple[str, Read]:
@@ -50,9 +55,14 @@ def with_pyiceberg() -> tuple[str, Read]:
 
 
 def with_polars() -> tuple[str, Read]:
+    """Planned by PyIceberg, or by the package `polars_iceberg` where POLARS_ICEBERG_PLANNER is `plugin`."""
     import polars
 
-    return f"Polars {version('polars')}", lambda path: polars.scan_iceberg(path).collect().to_arrow().to_pylist()
+    planner = f" with polars_iceberg {version('polars_iceberg')}" if "POLARS_ICEBERG_PLANNER" in os.environ else ""
+    return (
+        f"Polars {version('polars')}{planner}",
+        lambda path: polars.scan_iceberg(path).collect().to_arrow().to_pylist(),
+    )
 
 
 def with_duckdb() -> tuple[str, Read]:
@@ -175,6 +185,196 @@ def _of_java(value: Any) -> Any:
             return value
 
 
+def with_chdb() -> tuple[str, Read]:
+    """ClickHouse in this process. Its text columns hold bytes too: those of `binary` and `fixed` come as digits."""
+    import chdb
+
+    settings = "session_timezone = 'UTC', max_threads = 2"
+
+    def read(path: str) -> Rows:
+        location, _, name = str(Path(path).absolute()).rpartition("/metadata/")
+        texts = [f"lower(hex({each})) AS {each}" for each in map(_quoted, _binary_columns(path))]
+        replaced = f" REPLACE ({', '.join(texts)})" if texts else ""
+        table = f"icebergLocal('{location}', SETTINGS iceberg_metadata_file_path = 'metadata/{name}')"
+        found = chdb.query(f"SELECT *{replaced} FROM {table} SETTINGS {settings}", "ArrowTable")
+        rows: Rows = found.to_pylist()
+        return rows
+
+    # A path of a local table is below the directory of the process.
+    os.chdir("/")
+    return f"ClickHouse {str(chdb.query('SELECT version()', 'TSV')).strip()} (chDB {version('chdb')})", read
+
+
+def _current_fields(path: str) -> list[Mapping[str, Any]]:
+    """The fields of the table's current schema, as its metadata file has them."""
+    metadata = json.loads(Path(path).read_text())
+    schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
+    fields: list[Mapping[str, Any]] = schemas[metadata["current-schema-id"]]["fields"]
+    return fields
+
+
+def _binary_columns(path: str) -> list[str]:
+    return [field["name"] for field in _current_fields(path) if str(field["type"]).startswith(("binary", "fixed"))]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def with_sail() -> tuple[str, Read]:
+    """Sail, through a server of Spark Connect in this process. It reads the newest metadata of a directory."""
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start()
+    _, port = server.listening_address
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+
+    def read(path: str) -> Rows:
+        directory = Path(path).absolute().parent.parent.as_uri()
+        rows: Rows = session.read.format("iceberg").load(directory).toArrow().to_pylist()
+        return rows
+
+    return f"Sail {version('pysail')}", read
+
+
+def with_iceberg_go() -> tuple[str, Read]:
+    """iceberg-go, by the program that ICEBERG_GO names, which is built from the directory `iceberg_go`."""
+    import pyarrow.ipc
+
+    program = os.environ["ICEBERG_GO"]
+
+    def read(path: str) -> Rows:
+        made = subprocess.run([program, str(Path(path).absolute())], capture_output=True, check=False)
+        if made.returncode != 0:
+            raise RuntimeError(made.stderr.decode(errors="replace").strip())
+        rows: Rows = pyarrow.ipc.open_stream(made.stdout).read_all().to_pylist()
+        return rows
+
+    stated = subprocess.run([program, "-version"], capture_output=True, check=True, text=True).stdout.strip()
+    return f"iceberg-go {stated.removeprefix('v')}", read
+
+
+def with_trino() -> tuple[str, Read]:
+    """Trino: the server of TRINO_HOME, run by JAVA_HOME (Java 24 or newer) for as long as this process lives."""
+    import trino
+
+    home = Path(tempfile.mkdtemp(prefix="trino-"))
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    _configure_trino(home, port)
+    server = _start_trino(home)
+    connection = trino.dbapi.connect(
+        host="127.0.0.1", port=port, user="corpus", catalog="corpus", schema="db", timezone="UTC"
+    )
+
+    def run(statement: str) -> list[list[Any]]:
+        cursor = connection.cursor()
+        cursor.execute(statement)
+        rows: list[list[Any]] = cursor.fetchall()
+        return rows
+
+    _wait_for_trino(run, server, home)
+    numbers = count()
+
+    def read(path: str) -> Rows:
+        name, fields = f"t{next(numbers)}", _current_fields(path)
+        location = json.loads(Path(path).read_text())["location"]
+        run(f"CALL corpus.system.register_table('db', '{name}', '{location}', '{Path(path).name}')")
+        columns = ", ".join('"' + field["name"].lower().replace('"', '""') + '"' for field in fields)
+        rows = run(f"SELECT {columns} FROM {name}")
+        return [
+            {field["name"]: _of_trino(field["type"], value) for field, value in zip(fields, row, strict=True)}
+            for row in rows
+        ]
+
+    return f"Trino {run('SELECT node_version FROM system.runtime.nodes')[0][0]}", read
+
+
+def _configure_trino(home: Path, port: int) -> None:
+    """The directories `etc` and `data`, with a catalog that registers metadata files."""
+    texts = {
+        "node.properties": f"""
+            node.environment=corpus
+            node.id=corpus
+            node.data-dir={home}/data
+            node.internal-address=127.0.0.1
+            node.bind-ip=127.0.0.1
+        """,
+        "config.properties": f"""
+            coordinator=true
+            node-scheduler.include-coordinator=true
+            http-server.http.port={port}
+            discovery.uri=http://127.0.0.1:{port}
+            query.max-memory=1GB
+            query.max-memory-per-node=512MB
+        """,
+        "jvm.config": """
+            -Xmx2G
+            -XX:+UseSerialGC
+            -Djdk.attach.allowAttachSelf=true
+            --sun-misc-unsafe-memory-access=allow
+            --enable-native-access=ALL-UNNAMED
+            --add-modules=jdk.incubator.vector
+        """,
+        "catalog/corpus.properties": f"""
+            connector.name=iceberg
+            iceberg.catalog.type=TESTING_FILE_METASTORE
+            hive.metastore.catalog.dir={home}/metastore
+            fs.hadoop.enabled=true
+            iceberg.register-table-procedure.enabled=true
+        """,
+    }
+    for name, text in texts.items():
+        path = home / "etc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(line.strip() for line in text.split("\n") if line.strip()) + "\n")
+
+
+def _start_trino(home: Path) -> subprocess.Popen[bytes]:
+    """A shell that ends with the server, and ends the server when its own standard input is closed: with this process,
+    however that ends."""
+    launcher = str(Path(os.environ["TRINO_HOME"]) / "bin" / "launcher")
+    script = """
+        exec 3<&0
+        "$0" run --etc-dir "$1/etc" >"$1/log" 2>&1 & server=$!
+        (read -r _ <&3; kill $server) &
+        wait $server
+    """
+    java = str(Path(os.environ["JAVA_HOME"]) / "bin")
+    environment = {**os.environ, "PATH": java + os.pathsep + os.environ["PATH"]}
+    return subprocess.Popen(["sh", "-c", script, launcher, str(home)], stdin=subprocess.PIPE, env=environment)
+
+
+def _wait_for_trino(run: Callable[[str], Any], server: subprocess.Popen[bytes], home: Path) -> None:
+    deadline = time.monotonic() + TRINO_START_SECONDS
+    while True:
+        try:
+            run("CREATE SCHEMA IF NOT EXISTS corpus.db")
+        except Exception as error:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"Trino did not start: {(home / 'log').read_text()[-500:]}") from error
+            time.sleep(2)
+        else:
+            return
+
+
+def _of_trino(kind: Any, value: Any) -> Any:
+    """A value as the corpus has it: rows by name, maps as pairs."""
+    if value is None or isinstance(kind, str):
+        return value
+    match kind["type"]:
+        case "struct":
+            fields = zip(kind["fields"], value, strict=True)
+            return {field["name"]: _of_trino(field["type"], inner) for field, inner in fields}
+        case "list":
+            return [_of_trino(kind["element"], inner) for inner in value]
+        case _:
+            return [[_of_trino(kind["key"], key), _of_trino(kind["value"], inner)] for key, inner in value.items()]
+
+
 READERS: Mapping[str, Callable[[], tuple[str, Read]]] = {
     "tableformat": with_tableformat,
     "pyiceberg": with_pyiceberg,
@@ -183,6 +383,10 @@ READERS: Mapping[str, Callable[[], tuple[str, Read]]] = {
     "pyiceberg-core": with_pyiceberg_core,
     "spark": with_spark,
     "flink": with_flink,
+    "chdb": with_chdb,
+    "sail": with_sail,
+    "iceberg-go": with_iceberg_go,
+    "trino": with_trino,
 }
 
 

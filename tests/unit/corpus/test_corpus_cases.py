@@ -6,12 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tableformat.corpus.cases import choose_cases, read_cases
 from tableformat.corpus.rules import ICEBERG_RULES, read_rules
 from tableformat.corpus.specification import specification_directory
-from tableformat.corpus.write import ICEBERG, RANGE_DELETES, read_written, write_corpus
+from tableformat.corpus.write import ICEBERG, RANGE_DELETES, WrittenCase, read_written, write_corpus
 from tableformat.errors import InvalidArgumentError, NotFoundError
 
 ROOT = Path(__file__).parents[3]
@@ -87,3 +88,22 @@ def test_the_committed_matrix_is_of_cases_that_exist() -> None:
     named = set(re.findall(r"(?m)^\| (\S+\.v\d) \|", text))
     assert len(named) > 150
     assert sorted(named - {case.id for case in CASES}) == []
+
+
+def test_paths_of_a_delete_file_come_in_the_order_that_the_case_has(tmp_path: Path) -> None:
+    """DA-1, DA-10: readers may rely on sorted paths, so a case decides the order, not the names of its files."""
+    wanted = ["out-of-order-and-twice.v2", "a-path-matches-character-for-character.v2"]
+    out_of_order, in_order = map(
+        paths_of_position_deletes, write_corpus(tmp_path / "corpus", choose_cases(CASES, wanted), RULES)
+    )
+    if "out-of-order" not in out_of_order[0]:
+        out_of_order, in_order = in_order, out_of_order
+    assert out_of_order[1] == ["B.parquet", "A.parquet", "A.parquet", "A.parquet"]
+    assert in_order[1] == ["/A.parquet", "/A.parquet", "A.parquet", "elsewhere.parquet"]
+
+
+def paths_of_position_deletes(case: WrittenCase) -> tuple[str, list[str]]:
+    """The id of the case, and the paths in its one delete file, below the directory of data."""
+    files = map(pq.ParquetFile, (case.metadata.parent.parent / "data").glob("*.parquet"))
+    (deletes,) = (file for file in files if "file_path" in file.schema_arrow.names)
+    return case.id, [each.as_py().rpartition("/data/")[2] for each in deletes.read()["file_path"]]

@@ -159,3 +159,48 @@ def test_the_command_line(tmp_path: Path, fake: Path) -> None:
     status, stdout, _ = run("corpus", "check", str(tmp_path / "c"), "--reader", command, "-o", "json")
     assert [len(json.loads(stdout)[name]) for name in ("readers", "cases")] == [1, 2]
     assert run("corpus", "check", str(tmp_path / "c"), "--corpus", "x", "--reader", command)[0] == 2
+
+
+def test_a_reader_that_is_not_there_is_left_out_where_that_is_asked_for(fake: Path) -> None:
+    """One that is measured goes on, and the reason is printed."""
+    arguments = ["corpus", "check", "--case", "null-matches-null", "--reader", f"fake={sys.executable} {fake} reads"]
+    missing = ["--reader", "gone=./no/such/program", "--reader", f"ends={sys.executable} -c pass"]
+    status, _, stderr = run(*arguments, *missing)
+    assert status != 0
+    assert "cannot be started" in stderr
+    status, stdout, stderr = run(*arguments, *missing, "--leave-out-missing", "-o", "json")
+    assert status == 0, stderr
+    assert [each["name"] for each in json.loads(stdout)["readers"]] == ["fake"]
+    assert "the reader gone cannot be started" in stderr
+    assert "the reader ends answered for none of the tables" in stderr
+
+
+def test_a_reader_that_only_ends_is_not_started_for_each_table(written: list[WrittenCase], tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    script = tmp_path / "ends.py"
+    script.write_text(f"open({str(starts)!r}, 'a').write('x')")
+    with pytest.raises(InvalidArgumentError, match="answered for none"):
+        check(reader(script, "ends"), written)
+    assert len(starts.read_text()) == 3 < len(written)
+
+
+def test_readers_that_were_measured_before_are_added(tmp_path: Path, fake: Path) -> None:
+    arguments = ["corpus", "check", "--case", "null-matches-null"]
+    second = ["--reader", f"second={sys.executable} {fake} reads"]
+    measured = tmp_path / "measured.json"
+    measured.write_text(run(*arguments, *second, "-o", "json")[1])
+    added = ["--results", str(measured), "--reader", "tableformat"]
+    status, stdout, stderr = run(*arguments, *added, "-o", "json")
+    assert status == 0, stderr
+    document = json.loads(stdout)
+    assert [each["name"] for each in document["readers"]] == ["second", "tableformat"]
+    assert {each["results"]["second"]["verdict"] for each in document["cases"]} == {"right"}
+    status, _, stderr = run("corpus", "check", "--case", "every-verb-works", "--results", str(measured))
+    assert status != 0
+    assert "has no results for" in stderr
+
+
+def test_a_check_needs_readers() -> None:
+    status, _, stderr = run("corpus", "check")
+    assert status == 2
+    assert "--reader" in stderr
