@@ -34,6 +34,8 @@ Rows = Iterable[Mapping[str, Any]]
 Read = Callable[[str], Rows]
 
 TRINO_START_SECONDS = 240
+_KEPT: list[Any] = []
+"""Servers that have to live as long as this process, and stop when nothing names them."""
 
 
 def with_tableformat() -> tuple[str, Read]:
@@ -186,8 +188,10 @@ def _of_java(value: Any) -> Any:
 
 
 def with_chdb() -> tuple[str, Read]:
-    """ClickHouse in this process. Its text columns hold bytes too: those of `binary` and `fixed` come as digits."""
+    """ClickHouse in this process. Its text columns hold bytes too: those of `binary` and `fixed` come as digits.
+    Its times have the zone of the session, also those of columns without one."""
     import chdb
+    import pyarrow
 
     settings = "session_timezone = 'UTC', max_threads = 2"
 
@@ -197,6 +201,13 @@ def with_chdb() -> tuple[str, Read]:
         replaced = f" REPLACE ({', '.join(texts)})" if texts else ""
         table = f"icebergLocal('{location}', SETTINGS iceberg_metadata_file_path = 'metadata/{name}')"
         found = chdb.query(f"SELECT *{replaced} FROM {table} SETTINGS {settings}", "ArrowTable")
+        without_zone = {
+            field["name"] for field in _current_fields(path) if field["type"] in ("timestamp", "timestamp_ns")
+        }
+        for number, name in enumerate(found.column_names):
+            if name in without_zone:
+                unit = found.column(name).type.unit
+                found = found.set_column(number, name, found.column(name).cast(pyarrow.timestamp(unit)))
         rows: Rows = found.to_pylist()
         return rows
 
@@ -228,6 +239,7 @@ def with_sail() -> tuple[str, Read]:
 
     server = SparkConnectServer("127.0.0.1", 0)
     server.start()
+    _KEPT.append(server)
     _, port = server.listening_address
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -422,6 +434,8 @@ def main(name: str, paths: list[str]) -> None:
     for path in paths:
         sys.stdout.write(json.dumps({"reader": reader, **answer(read, path)}) + "\n")
         sys.stdout.flush()
+    if _KEPT:
+        os._exit(0)  # Threads of a server would keep the process.
 
 
 if __name__ == "__main__":
