@@ -97,7 +97,7 @@ def check(
 
     Ends with status 1 when a reader returned wrong rows, or crashed. A refusal is no failure: no row is lost by it.
     """
-    from tableformat.corpus.check import Reader, ReaderResult
+    from tableformat.corpus.check import Reader
     from tableformat.corpus.check import check as run
     from tableformat.corpus.matrix import Matrix, render_markdown, render_matrix
     from tableformat.corpus.measured import read_measured
@@ -112,16 +112,18 @@ def check(
         drawn_progress(session.output.progress_console()) as progress,
         _tables(directory, corpus, case or (), progress) as cases,
     ):
-        measured: list[ReaderResult] = [result for path in results or () for result in read_measured(path, cases)]
+        measured = [result for path in results or () for result in read_measured(path, cases)]
         for each in readers:
             try:
-                measured.append(
-                    run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
+                found = run(
+                    each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress
                 )
             except InvalidArgumentError as error:
                 if not leave_out_missing:
                     raise
                 session.output.note(f"left out: {error}")
+            else:
+                measured.append(found)
         matrix = Matrix(tuple(cases), tuple(measured))
     if markdown:
         session.output.write(render_markdown(matrix))
