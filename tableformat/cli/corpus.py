@@ -114,16 +114,10 @@ def check(
     ):
         measured = [result for path in results or () for result in read_measured(path, cases)]
         for each in readers:
-            try:
-                found = run(
-                    each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress
+            with _left_out(session, is_allowed=leave_out_missing):
+                measured.append(
+                    run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
                 )
-            except InvalidArgumentError as error:
-                if not leave_out_missing:
-                    raise
-                session.output.note(f"left out: {error}")
-            else:
-                measured.append(found)
         matrix = Matrix(tuple(cases), tuple(measured))
     if markdown:
         session.output.write(render_markdown(matrix))
@@ -131,6 +125,17 @@ def check(
         session.output.emit(matrix.to_dict, lambda: render_matrix(matrix))
     if any(True for _ in matrix.failures()):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _left_out(session: Session, *, is_allowed: bool) -> Iterator[None]:
+    """A reader that is not set up here is left out, and the reason is printed."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        if not is_allowed:
+            raise
+        session.output.note(f"left out: {error}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tableformat.corpus.answers import CaseResult, Verdict
 from tableformat.corpus.check import Reader, ReaderResult
@@ -33,5 +34,5 @@ def read_measured(path: Path, cases: Sequence[WrittenCase]) -> list[ReaderResult
     ]
 
 
-def _result(stated: dict[str, str | None]) -> CaseResult:
+def _result(stated: dict[str, Any]) -> CaseResult:
     return CaseResult(Verdict(stated["verdict"]), stated["detail"])
