@@ -125,12 +125,6 @@ $(FLINK)/.ready: tests/estate/flink/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-# ClickHouse in a process is 530 MB.
-$(CLICKHOUSE)/.ready: Makefile
-	$(PYTHON) -m venv $(CLICKHOUSE)
-	$(CLICKHOUSE)/bin/python -m pip install --quiet --disable-pip-version-check 'chdb==4.4.*'
-	@touch $@
-
 test-clickhouse: setup $(CLICKHOUSE)/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_gate_clickhouse.py
 
@@ -230,16 +224,16 @@ $(ICEBERG_SPARK)/.ready: Makefile
 	@touch $@
 
 # Readers that are only measured here. Where one cannot be had, the reason is on standard error and the others go on.
-MORE_READERS := .venv-chdb/.ready .venv-sail/.ready .venv-polars-iceberg/.ready build/iceberg-go build/trino/.ready .venv-trino/.ready
+MORE_READERS := .venv-clickhouse/.ready .venv-sail/.ready .venv-polars-iceberg/.ready build/iceberg-go build/trino/.ready .venv-trino/.ready
 TRINO := 476
 # Trino 476 needs Java 24 or newer: make corpus TRINO_JAVA_HOME=...
 TRINO_JAVA_HOME ?= $(JAVA_HOME)
 
-.venv-chdb/.ready: PACKAGES = 'chdb==4.*' 'pyarrow==26.0.1'
+.venv-clickhouse/.ready: PACKAGES = 'chdb==4.*' 'pyarrow==26.0.1'
 .venv-sail/.ready: PACKAGES = 'pysail==0.7.*' 'pyspark-client==4.1.*' pandas 'pyarrow==26.0.1'
 .venv-polars-iceberg/.ready: PACKAGES = 'polars==2.1.*' 'polars_iceberg==0.1.*' 'pyiceberg[pyarrow]==0.12.*'
 .venv-trino/.ready: PACKAGES = 'trino==0.*'
-.venv-chdb/.ready .venv-sail/.ready .venv-polars-iceberg/.ready .venv-trino/.ready: Makefile
+.venv-clickhouse/.ready .venv-sail/.ready .venv-polars-iceberg/.ready .venv-trino/.ready: Makefile
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
@@ -266,9 +260,9 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.
 		--reader 'iceberg-spark=env ICEBERG_SPARK_JAR=build/corpus-spark/$(subst :,-,$(ICEBERG_SPARK_JAR)).jar $(ICEBERG_SPARK)/bin/python {readers}/read_tables.py spark' \
 		--reader 'flink=env HADOOP_CLASSPATH=.estate/flink/* FLINK_LOG_DIR=build $(FLINK)/bin/python {readers}/read_tables.py flink' \
 		--reader 'sail=.venv-sail/bin/python {readers}/read_tables.py sail' \
-		--reader 'iceberg-go=env ICEBERG_GO=build/iceberg-go .venv-chdb/bin/python {readers}/read_tables.py iceberg-go' \
+		--reader 'iceberg-go=env ICEBERG_GO=build/iceberg-go .venv-clickhouse/bin/python {readers}/read_tables.py iceberg-go' \
 		--reader 'trino=env TRINO_HOME=build/trino JAVA_HOME=$(TRINO_JAVA_HOME) .venv-trino/bin/python {readers}/read_tables.py trino' \
-		--reader 'clickhouse=.venv-chdb/bin/python {readers}/read_tables.py chdb' \
+		--reader 'clickhouse=.venv-clickhouse/bin/python {readers}/read_tables.py chdb' \
 		--reader 'polars-iceberg=env POLARS_ICEBERG_PLANNER=plugin .venv-polars-iceberg/bin/python {readers}/read_tables.py polars' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
