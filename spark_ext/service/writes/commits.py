@@ -39,6 +39,7 @@ from tableformat.errors import (
 )
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.merge_on_read.task import RowTask
+from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
@@ -154,6 +155,8 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     def verb(draft: Draft) -> None:
         draft.begin_verb()
         draft.act_as(arguments["command"].lower())
+        if arguments["command"] != "DELETE":
+            record_filters(draft)
         # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}

@@ -49,7 +49,6 @@ from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
-from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_retired_ranges
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,
@@ -104,7 +103,8 @@ class Draft:
         """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
         self.carried_row_count = 0
         """Rows that copy-on-write has written to other files as they are."""
-        self._said: dict[str, str] = {}
+        self.said: dict[str, str] = {}
+        """Properties of the summary besides those of the options, see `say`."""
         self._refused: list[pa.Table] = []
         self._statement = "delete"
 
@@ -187,8 +187,6 @@ class Draft:
         """SP-20, SP-21: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the
         table does, and deletes as one. Without a word it deletes as a "delete"."""
         self._statement = statement
-        if statement != "delete" and has_retired_ranges(self.view):
-            self._said.setdefault(DELETE_FILTERS, "[]")
         name = f"write.{statement}.isolation-level"
         self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
 
@@ -345,11 +343,7 @@ class Draft:
 
     def say(self, name: str, value: str) -> None:
         """Let the summary of the snapshot have a property besides those of the options."""
-        self._said[name] = value
-
-    def said(self, name: str) -> str | None:
-        """What `say` was given last."""
-        return self._said.get(name)
+        self.said[name] = value
 
     @property
     def is_published(self) -> bool:
@@ -381,7 +375,7 @@ class Draft:
             ref=self._branch,
             application_id=options.application_id,
             batch_id=options.batch_id,
-            snapshot_properties={**(options.snapshot_properties or {}), **self._said},
+            snapshot_properties={**(options.snapshot_properties or {}), **self.said},
             is_staged=options.is_staged,
             fate=self._fate,
         )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.metadata.alike_names import are_alike, folded, has_alike_fields
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final
-
-from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
+from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_matching
 from tableformat.operations.finding.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
 from tableformat.operations.finding.whole_files import drop_whole_files
 from tableformat.operations.options import one_of
-from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_retired_ranges
 from tableformat.operations.verbs.delete_prefix import check_others_read_it
 from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF
 
@@ -50,7 +47,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
     expression = parse_where(where, draft.schema)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
     if conditions and whole_files and drop_whole_files(draft, expression, conditions):
-        _record_filter(draft, expression)
+        record_filters(draft, expression)
         return
     # SP-22: what may not be left in the table is found by the filter itself.
     allowed = mode if mode != "auto" or draft.blind_deletes == BLIND_DELETES_DEFAULT else draft.blind_deletes
@@ -65,14 +62,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
             "mode='scan'."
         )
     delete_matching(draft, expression)
-    _record_filter(draft, expression)
-
-
-def _record_filter(draft: Draft, expression: BooleanExpression) -> None:
-    """RP-13: what a restored range has to be asked later."""
-    if has_retired_ranges(draft.view):
-        known = json.loads(draft.said(DELETE_FILTERS) or "[]")
-        draft.say(DELETE_FILTERS, json.dumps([*known, json.loads(expression.model_dump_json())]))
+    record_filters(draft, expression)
 
 
 _REASONS: Final = {

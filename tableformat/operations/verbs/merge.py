@@ -15,6 +15,7 @@ from tableformat.errors import DuplicateKeyError
 from tableformat.merge_on_read.task import RowTask, only_rows
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.covered_positions import in_threads
+from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
 from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
@@ -66,6 +67,7 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
     }
     draft.begin_verb()
     draft.act_as("merge")
+    record_filters(draft)
     targets = _targets(draft, sides)
     columns = target_columns(sides)
     context = ReadContext.of(draft.view, columns)

@@ -1,0 +1,19 @@
+"""The filters of deletes that scan for their rows, in the summary of their snapshot (RP-13)."""
+
+from __future__ import annotations
+
+import json
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_retired_ranges
+
+
+def record_filters(draft: Draft, *filters: BooleanExpression) -> None:
+    """RP-13: while a range is retired, a snapshot that scanned for rows states the filters of its deletes, which
+    `restore` may apply to the range. None for an UPDATE or MERGE, which changes no retired row."""
+    if has_retired_ranges(draft.view):
+        known = json.loads(draft.said.get(DELETE_FILTERS) or "[]")
+        added = [json.loads(each.model_dump_json()) for each in filters]
+        draft.say(DELETE_FILTERS, json.dumps([*known, *added]))
