@@ -102,6 +102,22 @@ public final class LakeCatalog
     return catalog;
   }
 
+  /**
+   * ST-9: a statement's catalog equals those of sessions, and not the reverse. Spark looks a table of a data frame up again in the statement
+   * that writes its rows. It gives the relation that it finds the columns of the data frame only if the relation's catalog equals that of
+   * the data frame, which may be of the session that a stream was started from. A session's catalog that equalled a statement's
+   * would have Spark read cached tables at the snapshot that they were cached at (ST-1).
+   */
+  @Override public boolean equals(Object other) {
+    return this == other
+        || statement != null && other instanceof LakeCatalog session && session.statement == null
+            && sidecar == session.sidecar && name.equals(session.name);
+  }
+
+  @Override public int hashCode() {
+    return name.hashCode();
+  }
+
   /** The statement that this catalog is for; null in a session's own. */
   Statement statement() {
     return statement;
@@ -273,7 +289,12 @@ public final class LakeCatalog
     if (loaded != null) {
       return loaded;
     }
-    loaded = table(identifier, callAbout(identifier, "load_table", WriteAuditPublish.added(arguments.deepCopy())));
+    JsonNode description = callAbout(identifier, "load_table", WriteAuditPublish.added(arguments.deepCopy()));
+    JsonNode state = arguments.has("version") ? arguments.get("version") : arguments.get("timestamp_micros");
+    if (state != null) {
+      ((ObjectNode) description).put("as_of", " AS OF " + state.asText());
+    }
+    loaded = table(identifier, description);
     if (statement != null) {
       statement.remember(arguments, loaded);
     }

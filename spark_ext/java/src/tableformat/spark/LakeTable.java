@@ -122,9 +122,12 @@ final class LakeTable
     return Names.quoted(catalog.name(), identifier);
   }
 
-  /** Spark asks for it since 4.1. */
+  /**
+   * Spark asks for it since 4.1. A table AS OF a version has an id of its own (ST-9): a statement that would read another state of the
+   * table instead is refused.
+   */
   public String id() {
-    return description.get("uuid").asText();
+    return description.get("uuid").asText() + description.path("as_of").asText();
   }
 
   /** Spark asks for it since 4.1. */

@@ -39,6 +39,11 @@ final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumn
     return Names.quoted(catalog.name(), identifier);
   }
 
+  /** Spark asks for it since 4.1; as of `LakeTable`. */
+  public String id() {
+    return name() + description.path("as_of").asText();
+  }
+
   @Override public StructType schema() {
     return schema;
   }

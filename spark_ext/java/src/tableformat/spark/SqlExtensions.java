@@ -11,6 +11,7 @@ public final class SqlExtensions extends AbstractFunction1<SparkSessionExtension
     ViewStatements.readViews(extensions);
     MergeEvolution.check(extensions);
     SchemaMerging.heed(extensions);
+    PastStates.keep(extensions);
     return BoxedUnit.UNIT;
   }
 }
