@@ -12,6 +12,10 @@ The other way round there is one call, a task for an executor, whose answer come
     call      {"call": 3, "parts": [8000, 412]}                     a function with its context, and a task, pickled
     answer    {"id": 0, "method": "answer_call", "arguments": {"call": 3, "error": null}, "parts": [917]}
 
+A caller that no longer waits says so, and the request ends before its next commit (MT-62):
+
+    cancel    {"id": 0, "method": "cancel", "arguments": {"request": 7}, "parts": []}
+
 Requests are answered by a pool of threads, in any order. The process ends when its input does.
 """
 
@@ -30,11 +34,13 @@ from typing import Any, BinaryIO, Final
 from spark_ext.service.registry import Answer, Buffer, Request, handler_of
 from spark_ext.service.session import Session
 from spark_ext.service.wire.errors import describe_error
+from tableformat.commit.cancellation import cancelled_when
 from tableformat.commit.environment import set_environment
 
 _LENGTH: Final = struct.Struct(">i")
 _THREADS: Final = 16
 _ANSWER_CALL: Final = "answer_call"
+_CANCEL: Final = "cancel"
 
 
 class Connection:
@@ -90,12 +96,18 @@ def serve(connection: Connection) -> None:
     if session is None:
         return
     pool = ThreadPoolExecutor(_THREADS)
+    running: dict[int, threading.Event] = {}
     while (frame := connection.receive()) is not None:
         if frame[0]["method"] == _ANSWER_CALL:
             # Threads of the pool may all be waiting for one.
             connection.answered(frame[0]["arguments"], frame[1])
+        elif frame[0]["method"] == _CANCEL:
+            cancelled = running.get(frame[0]["arguments"]["request"])
+            if cancelled is not None:
+                cancelled.set()
         else:
-            pool.submit(_answer, connection, session, *frame)
+            running[frame[0]["id"]] = threading.Event()
+            pool.submit(_answer, connection, session, *frame, running)
 
 
 def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
@@ -109,15 +121,24 @@ def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
     return session
 
 
-def _answer(connection: Connection, session: Session, header: dict[str, Any], parts: list[bytes]) -> None:
+def _answer(
+    connection: Connection,
+    session: Session,
+    header: dict[str, Any],
+    parts: list[bytes],
+    running: dict[int, threading.Event],
+) -> None:
     try:
-        answer = handler_of(header["method"])(session, Request(header["arguments"], parts))
+        with cancelled_when(running[header["id"]].is_set):
+            answer = handler_of(header["method"])(session, Request(header["arguments"], parts))
         result = answer if isinstance(answer, Answer) else Answer(answer)
         connection.send({"id": header["id"], "result": result.result}, result.parts)
     except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
         described = describe_error(error)
         described["message"] = session.staging.in_words_of_users(described["message"])
         connection.send({"id": header["id"], "error": described})
+    finally:
+        running.pop(header["id"], None)
 
 
 def main() -> None:

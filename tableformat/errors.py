@@ -24,6 +24,7 @@
     │   ├── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
     │   └── CommitExitError             a SystemExit while it had the request, of the handler of a signal for example
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
+    ├── OperationCancelledError         the caller of an operation no longer waited; it committed no more
     ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
     ├── StorageError                    files or the catalog could not be reached; says nothing about what they hold
     │   └── ReadOnlyLakeError           a lake that cannot be written to, through a commit or a catalog's own change
@@ -219,6 +220,10 @@ def unknown_outcome(error: BaseException, told: str) -> CommitStateUnknownError:
 
 class PublishRefusedError(TableFormatError):
     """The target of a publish has changes that cannot be carried to the branch; nothing was moved."""
+
+
+class OperationCancelledError(TableFormatError):
+    """The caller of an operation no longer waited for it, such as a Spark statement that was interrupted."""
 
 
 class TaskFailedError(TableFormatError):

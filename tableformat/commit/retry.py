@@ -18,6 +18,7 @@ from tenacity import (
 )
 
 from tableformat import properties as names
+from tableformat.commit.cancellation import check_cancelled
 from tableformat.commit.commit_queue import CommitTurn, QueuesCommits, WriterQueue
 from tableformat.commit.postgres_queue import POSTGRESQL, PostgresQueue
 
@@ -49,8 +50,12 @@ def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
         def wait_seconds(state: RetryCallState) -> float:
             return turn.pause_seconds(state.attempt_number) if turn.is_queued else doubling(state)
 
+        def before_attempt(state: RetryCallState) -> None:
+            turn.before_attempt(state.attempt_number)
+            check_cancelled()
+
         retrying = Retrying(
-            before=lambda state: turn.before_attempt(state.attempt_number),
+            before=before_attempt,
             retry=retry_if_exception_type(CommitFailedException),
             stop=stop_after_attempt(retries + 1) | stop_after_delay(total_ms / 1000),
             wait=wait_seconds,

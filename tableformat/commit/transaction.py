@@ -31,6 +31,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from tableformat.commit.cancellation import check_cancelled
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
@@ -267,6 +268,7 @@ class _Commit:
             # Data and delete files may come from other processes; here is where all are known and none is named yet.
             staged = (file.file_path for file in (*change.added_data_files, *change.added_delete_files))
             sync_files(table.io, (*staged, *self._producer.written_locations))
+        check_cancelled()
         self._fate.sent = Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, requirements, updates)

@@ -8,18 +8,22 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
-from tableformat import Catalog, open_catalog
+from tableformat import Catalog, Table, open_catalog
+from tableformat.commit.commit_queue import QueuesCommits
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
@@ -151,3 +155,107 @@ def test_error_of_python_has_a_state_and_no_java_trace_in_its_message(spark: Spa
     assert dict(caught.value.getMessageParameters()) == {
         "message": "column 'a' belongs to the key and must be NOT NULL."
     }
+
+
+# -- statements that are interrupted
+
+
+@contextmanager
+def first_in_queue(table: Table) -> Iterator[None]:
+    """Others that commit to the table wait until the end of the block."""
+    catalog = table.catalog.iceberg
+    assert isinstance(catalog, QueuesCommits)
+    queue = catalog.commit_queue(table.metadata.table_uuid)
+    assert queue is not None
+    place = queue.take()
+    try:
+        yield
+    finally:
+        place.give_back()
+
+
+def waits_for_its_turn(table: Table) -> bool:
+    """Whether another writer is behind the first in the queue: the next place is not the second."""
+    catalog = table.catalog.iceberg
+    assert isinstance(catalog, QueuesCommits)
+    place = catalog.commit_queue(table.metadata.table_uuid).take()
+    number = place._number
+    place.give_back()
+    return number > 1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+STATEMENTS = {
+    "procedure": "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
+    "blind delete": "DELETE FROM lake.{name} WHERE id = 1",
+    "insert": "INSERT INTO lake.{name} VALUES (9)",
+    "property": "ALTER TABLE lake.{name} SET TBLPROPERTIES ('a' = 'b')",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statement_that_was_interrupted_does_not_commit(
+    spark: SparkSession, lake: Catalog, namespace: str, statement: str
+) -> None:
+    """MT-62: it did once it was its turn, seconds after the statement had ended."""
+    table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    table.append(pa.table({"id": [1, 2, 3]}, schema=SCHEMA))
+    before = table.refresh().iceberg.metadata_location
+    jvm = spark._jvm
+    assert jvm is not None
+    threads: Queue[Any] = Queue()
+
+    def run() -> str:
+        threads.put(jvm.java.lang.Thread.currentThread())
+        try:
+            spark.sql(STATEMENTS[statement].format(name=table.name))
+        except Exception as error:  # noqa: BLE001  what Spark makes of it differs between versions
+            return str(error)
+        finally:
+            jvm.java.lang.Thread.interrupted()
+        return "done"
+
+    with ThreadPoolExecutor(1) as pool, first_in_queue(table):
+        outcome = pool.submit(run)
+        thread = threads.get()
+        wait_until(lambda: waits_for_its_turn(table))
+        thread.interrupt()
+        assert "interrupted" in outcome.result(timeout=60)
+    wait_until(lambda: not waits_for_its_turn(table))
+    time.sleep(0.3)
+    assert table.refresh().iceberg.metadata_location == before
+    spark.sql(STATEMENTS[statement].format(name=table.name))
+    assert table.refresh().iceberg.metadata_location != before
+
+
+def test_stream_that_is_stopped_while_it_commits_has_not_failed(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """SS-11: it ended as one that failed. The next run commits the micro-batch, once."""
+    table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    table.append(pa.table({"id": [1]}, schema=SCHEMA))
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "rows.json").write_text('{"id": 2}\n{"id": 3}\n')
+
+    def start() -> StreamingQuery:
+        stream = spark.readStream.schema("id long").json(str(tmp_path / "source"))
+        writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writer.trigger(availableNow=True).toTable(f"lake.{table.name}")
+
+    with first_in_queue(table):
+        query = start()
+        wait_until(lambda: waits_for_its_turn(table))
+        query.stop()
+        assert query.exception() is None
+        assert not query.isActive
+    wait_until(lambda: not waits_for_its_turn(table))
+    time.sleep(0.3)
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
+    start().awaitTermination()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]

@@ -71,6 +71,7 @@ ERRORS = [
     "StorageError",
     "TableFormatError",
     "TableNotFoundError",
+    "OperationCancelledError",
     "TaskFailedError",
     "UncoveredRowsError",
     "UnknownColumnError",

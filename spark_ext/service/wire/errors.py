@@ -20,6 +20,7 @@ from tableformat.errors import (
     DuplicateKeyError,
     InvalidArgumentError,
     NamespaceNotFoundError,
+    OperationCancelledError,
     RowsRefusedError,
     SnapshotNotFoundError,
     TableFormatError,
@@ -42,6 +43,7 @@ _SQL_STATES: Final[dict[type[TableFormatError], str]] = {
     DuplicateKeyError: "23505",
     CommitConflictError: "40001",
     CommitStateUnknownError: "40003",
+    OperationCancelledError: "57014",
     CorruptFileError: "58030",
     UnsupportedFeatureError: "0A000",
 }

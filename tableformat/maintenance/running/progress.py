@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from tableformat.commit.cancellation import check_cancelled
 from tableformat.errors import InvalidArgumentError
 
 
@@ -18,8 +19,9 @@ class Progress(Protocol):
         beginning, and `total` may change."""
 
 
-def silent(done: int, total: int, what: str) -> None:
-    """MT-62: the callback of a caller who gave none."""
+def silent(done: int, total: int, what: str) -> None:  # noqa: ARG001  a callback
+    """MT-62: the callback of a caller who gave none. It cancels the job of a caller who no longer waits."""
+    check_cancelled()
 
 
 MAX_COMMITS_DEFAULT: Final = 10

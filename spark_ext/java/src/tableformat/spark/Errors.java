@@ -1,5 +1,7 @@
 package tableformat.spark;
 
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -21,6 +23,13 @@ final class Errors {
   /** Something around the table failed: the Python process, a file, this JVM. */
   static RuntimeException external(String message, Throwable cause) {
     return unchecked(analysis("TABLEFORMAT_EXTERNAL_ERROR", "58000", message, cause));
+  }
+
+  /** As Spark knows that a statement or a stream was stopped, instead of that it failed (SS-11). */
+  static RuntimeException interrupted(String message, InterruptedException cause) {
+    InterruptedIOException interruption = new InterruptedIOException(message);
+    interruption.initCause(cause);
+    return new UncheckedIOException(message, interruption);
   }
 
   /** Another commit came in between; nothing was written. */

@@ -145,9 +145,19 @@ final class Sidecar {
       } catch (ExecutionException e) {
         throw (RuntimeException) e.getCause();
       } catch (InterruptedException e) {
-        waiting.remove(id);
+        cancel(id);
         Thread.currentThread().interrupt();
-        throw Errors.external("Interrupted while waiting for the catalog's Python process.", e);
+        throw Errors.interrupted("The statement was interrupted while it waited for the catalog's Python process.", e);
+      }
+    }
+
+    /** MT-62: nobody waits for the answer, so the request shall commit nothing more. */
+    private void cancel(long id) {
+      waiting.remove(id);
+      try {
+        send(Json.object().put("id", 0).put("method", "cancel").set("arguments", Json.object().put("request", id)), NO_PARTS);
+      } catch (IOException e) {
+        end(e);
       }
     }
 
