@@ -1,13 +1,14 @@
 """One task of a job on an executor: `python -m spark_ext.executor_task`, started by the JVM there.
 
 Standard input has the function with its context, and the task, both pickled, each behind its length as a 32-bit
-big-endian integer. Standard output gets the pickled answer.
+big-endian integer. Standard output gets the pickled answer. The process ends with its input: the executor was killed.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+import threading
 from typing import BinaryIO, Final
 
 from tableformat.maintenance.running.spark_runner import pickled_answer
@@ -20,7 +21,14 @@ def main() -> None:
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with os.fdopen(0, "rb") as source, sink:
-        sink.write(pickled_answer(_part(source), _part(source)))
+        function, task = _part(source), _part(source)
+        threading.Thread(target=_end_with_input, args=(source.fileno(),), daemon=True).start()
+        sink.write(pickled_answer(function, task))
+
+
+def _end_with_input(descriptor: int) -> None:
+    os.read(descriptor, 1)
+    os._exit(1)
 
 
 def _part(source: BinaryIO) -> bytes:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import select
+import struct
+import subprocess
+import sys
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -52,6 +58,28 @@ def test_tasks_come_back_with_their_results() -> None:
     """MT-100"""
     runner = task_runner(JvmRunner(AnsweringJvm(), "upkeep-executor-bytes"))
     assert dict(runner.run(WORK, [1, 2, 3], at_once=1)) == {0: 3, 1: 6, 2: 9}
+
+
+def test_a_task_ends_with_its_executor() -> None:
+    """MT-100: an executor that was killed leaves no process behind; its pipe is closed."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "spark_ext.executor_task"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for part in (pickle.dumps((wait_for, None)), pickle.dumps(60)):
+            process.stdin.write(struct.pack(">i", len(part)) + part)
+        process.stdin.flush()
+        assert select.select([process.stdout], [], [], 0.2)[0] == [], "it works as long as its input is open"
+        process.stdin.close()
+        assert process.wait(timeout=20) != 0
+
+
+def wait_for(seconds: int, _context: None) -> None:
+    time.sleep(seconds)
 
 
 def test_an_error_of_this_library_comes_back_as_it_is() -> None:

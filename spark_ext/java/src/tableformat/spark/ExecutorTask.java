@@ -44,12 +44,13 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
     Process process =
         new ProcessBuilder(python, "-m", MODULE).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     try {
-      try (DataOutputStream output = new DataOutputStream(new BufferedOutputStream(process.getOutputStream()))) {
-        for (byte[] part : parts) {
-          output.writeInt(part.length);
-          output.write(part);
-        }
+      DataOutputStream output = new DataOutputStream(new BufferedOutputStream(process.getOutputStream()));
+      for (byte[] part : parts) {
+        output.writeInt(part.length);
+        output.write(part);
       }
+      // Not closed: the process takes the end of its input for the end of this executor.
+      output.flush();
       byte[] answer = process.getInputStream().readAllBytes();
       int status = process.waitFor();
       if (status != 0) {
