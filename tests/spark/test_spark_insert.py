@@ -307,3 +307,30 @@ def test_rows_of_a_table_that_does_not_sort_stay_as_they_come(spark: SparkSessio
     spark.sql(f"DELETE FROM lake.{table.name} WHERE id1 = 'm-3'")
     assert len(python_rows(table)) == 2_000 - len(range(3, 2_000, 7))
     assert spark_rows(spark, table) == python_rows(table)
+
+
+def output_of_stages(spark: SparkSession) -> dict[int, tuple[int, int]]:
+    """Rows and bytes that each stage wrote, as Spark's UI shows them."""
+    context, gateway = spark.sparkContext._jsc.sc(), spark.sparkContext._gateway
+    assert gateway is not None
+    context.listenerBus().waitUntilEmpty()
+    stages = context.statusStore().stageList(
+        None, False, False, gateway.new_array(gateway.jvm.double, 0), gateway.jvm.java.util.ArrayList()
+    )
+    found = (stages.apply(n) for n in range(stages.size()))
+    return {stage.stageId(): (stage.outputRecords(), stage.outputBytes()) for stage in found}
+
+
+def test_tasks_report_the_rows_and_bytes_that_they_write(spark: SparkSession, table: Table) -> None:
+    """SP-51: Spark's output metrics, of inserts and of statements that change rows."""
+    for statement, rows in (
+        (f"INSERT INTO lake.{table.name} SELECT 'a', id, 0 FROM range(0, 5000, 1, 2)", 5000),
+        (f"UPDATE lake.{table.name} SET v = 1 WHERE id2 % 1000 = 7 AND v < 1", 5),
+    ):
+        before = set(output_of_stages(spark))
+        spark.sql(statement)
+        written = [output for stage, output in output_of_stages(spark).items() if stage not in before]
+        assert sum(records for records, _ in written) == rows
+        newest = spark.sql(f"SELECT summary FROM lake.{table.name}.snapshots ORDER BY committed_at DESC").first()
+        assert newest is not None
+        assert 0 < sum(size for _, size in written) <= int(newest.summary["added-files-size"])

@@ -27,6 +27,7 @@ final class DataFileWriter {
   private final FileSystem files;
   private final FloatColumns floats;
   private final ParquetWriter<InternalRow> writer;
+  private long rowCount;
 
   DataFileWriter(String location, WritePlan plan, Configuration configuration) throws IOException {
     this.location = location;
@@ -46,6 +47,7 @@ final class DataFileWriter {
 
   void write(InternalRow row) throws IOException {
     writer.write(row);
+    rowCount++;
   }
 
   /** Bytes so far, those in memory included. Costs a pass over the columns. */
@@ -54,7 +56,7 @@ final class DataFileWriter {
   }
 
   /** A finished file. */
-  record Finished(String location, long sizeBytes, byte[] footer, FloatColumns floats) {}
+  record Finished(String location, long sizeBytes, long rowCount, byte[] footer, FloatColumns floats) {}
 
   Finished finish() throws IOException {
     writer.close();
@@ -64,7 +66,7 @@ final class DataFileWriter {
       input.readFully(size - TAIL_BYTES, tail);
       byte[] footer = new byte[ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt() + TAIL_BYTES];
       input.readFully(size - footer.length, footer);
-      return new Finished(location, size, footer, floats);
+      return new Finished(location, size, rowCount, footer, floats);
     }
   }
 

@@ -8,6 +8,8 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.OutputMetrics;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** What a task tells the commit: bytes whose form `task_reports.py` states. */
@@ -17,6 +19,7 @@ final class TaskReport {
   static WriterCommitMessage of(
       List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes, RefusedRows refusedRows)
       throws IOException {
+    countOutput(files);
     ObjectNode header = Json.object();
     List<byte[]> pieces = new ArrayList<>();
     ArrayNode described = header.putArray("files");
@@ -43,6 +46,13 @@ final class TaskReport {
       }
     }
     return TaskMessage.of(bytes(header, pieces));
+  }
+
+  /** SP-51: bytes and rows written, where Spark shows them for each task and stage. */
+  private static void countOutput(List<DataFiles.NewDataFile> files) {
+    OutputMetrics output = TaskContext.get().taskMetrics().outputMetrics();
+    output.setBytesWritten(files.stream().mapToLong(file -> file.file().sizeBytes()).sum());
+    output.setRecordsWritten(files.stream().mapToLong(file -> file.file().rowCount()).sum());
   }
 
   private static ObjectNode describe(ObjectNode json, DataFileWriter.Finished file, List<byte[]> pieces) {
