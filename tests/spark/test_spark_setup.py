@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -359,6 +360,49 @@ def test_configure_in_a_process_that_runs_spark_already_says_to_attach(java: Non
     assert "['db']" in done.stdout
     # ST-9: never those of now. Spark 4.2 and newer lose the version where the extension is not there.
     assert "rows [1, 2]" in done.stdout if "refused" in done.stdout else "rows [1, 1, 2]" in done.stdout
+
+
+_SUBMITTED_SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+from spark_ext import configure
+
+builder = SparkSession.builder.master("local-cluster[1,1,1024]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.jars.packages", "org.tests:extra:1.0").config("spark.log.level", "OFF")
+builder = builder.config("spark.jars.repositories", sys.argv[2]).config("spark.jars.ivy", sys.argv[3])
+spark = configure(builder, warehouse=sys.argv[1]).getOrCreate()
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE TABLE lake.db.t AS SELECT id FROM range(3)")
+jars = spark._jsc.sc().listJars()
+print("jars", sorted(jars.apply(n).rsplit("/", 1)[1] for n in range(jars.size())), spark.table("lake.db.t").count())
+"""
+
+
+@pytest.mark.slow
+def test_jars_of_packages_reach_executors(java: None, tmp_path: Path) -> None:
+    """The builder's `spark.jars` hid those that `spark.jars.packages` was resolved to."""
+    package = tmp_path / "repository" / "org" / "tests" / "extra" / "1.0"
+    package.mkdir(parents=True)
+    with zipfile.ZipFile(package / "extra-1.0.jar", "w") as archive:
+        archive.writestr("a", "")
+    (package / "extra-1.0.pom").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.tests</groupId>"
+        "<artifactId>extra</artifactId><version>1.0</version></project>"
+    )
+    lake, repository, ivy = tmp_path / "lake", (tmp_path / "repository").as_uri(), tmp_path / "ivy"
+    done = subprocess.run(
+        [sys.executable, "-c", _SUBMITTED_SCRIPT, str(lake), repository, str(ivy)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=_SCRIPT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "org.tests_extra-1.0.jar" in done.stdout
+    assert catalog_jar().name in done.stdout
+    assert done.stdout.rstrip().endswith("3")
 
 
 def test_configure_again_where_the_jar_is(spark: SparkSession, tmp_path: Path) -> None:

@@ -76,6 +76,9 @@ public final class LakeCatalog
     ObjectNode start = Json.object().put("name", name).set("options", passed);
     sidecar = Sidecar.shared(command, start.set("environment", Json.object(Applications.environment())));
     SourceKeyPruning.addToActiveSession();
+    if (Sessions.found().isDefined()) {
+      SubmittedJars.sendToExecutors(Sessions.active().sparkContext());
+    }
   }
 
   @Override public String name() {
