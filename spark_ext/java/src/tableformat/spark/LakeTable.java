@@ -154,7 +154,7 @@ final class LakeTable
 
   @Override public Map<String, String> properties() {
     Map<String, String> properties = Json.map(description.get("properties"));
-    String[] key = Json.strings(description.get("key"));
+    String[] key = key();
     if (!Capabilities.HOLD_CHECKS && key.length > 0) {
       // Without PRIMARY KEY in Spark's grammar this is how a statement names it.
       properties.put("tableformat.key", String.join(", ", key));
@@ -164,6 +164,11 @@ final class LakeTable
 
   @Override public JsonNode described() {
     return description;
+  }
+
+  /** The columns of the key, in its order. */
+  String[] key() {
+    return Json.strings(description.get("key"));
   }
 
   boolean hasChecks() {

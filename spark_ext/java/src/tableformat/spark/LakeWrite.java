@@ -48,6 +48,12 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
     return table.name() + " [" + mode + "]";
   }
 
+  /** Part of EXPLAIN. */
+  @Override public String toString() {
+    String prefix = info.options().get("replace-prefix");
+    return "TableFormatWrite(table=" + table.name() + ", mode=" + mode + (prefix == null ? "" : ", replacePrefix=" + prefix) + ")";
+  }
+
   @Override public Distribution requiredDistribution() {
     return job().distribution();
   }

@@ -12,6 +12,7 @@ public final class SqlExtensions extends AbstractFunction1<SparkSessionExtension
     MergeEvolution.check(extensions);
     SchemaMerging.heed(extensions);
     PastStates.keep(extensions);
+    InsertReplace.heed(extensions);
     return BoxedUnit.UNIT;
   }
 }
