@@ -11,7 +11,7 @@ from tableformat import Table
 
 __all__ = ["table"]
 
-pytestmark = pytest.mark.since_spark("4.3", "the grammar of REPLACE USING and REPLACE ON")
+REPLACE_ON = pytest.mark.since_spark("4.3", "the grammar of REPLACE ON")
 REPLACED = ["a1.0 old", "a1.1 old", "a2.5 new", "a2.6 new", "b1.0 old", "b1.1 old", "c9.0 new"]
 """The rows of `table` after the rows of `new_rows` have replaced those of their messages (id1, id2)."""
 
@@ -36,7 +36,8 @@ def range_delete_rows(table: Table) -> list[int]:
         "REPLACE USING (id1, id2) SELECT * FROM {new}",
         "REPLACE USING (ID2, id1) SELECT * FROM {new}",
         "BY NAME REPLACE USING (id1, id2) SELECT v, n, id2, id1 FROM {new}",
-        "AS t REPLACE ON t.id1 = s.id1 AND s.id2 = t.id2 (SELECT * FROM {new}) AS s",
+        "REPLACE USING (id1, id2) WITH c AS (SELECT * FROM {new}) SELECT * FROM c",
+        pytest.param("AS t REPLACE ON t.id1 = s.id1 AND s.id2 = t.id2 (SELECT * FROM {new}) AS s", marks=REPLACE_ON),
     ],
 )
 def test_messages_are_replaced_blindly(spark: SparkSession, table: Table, new_rows: str, clause: str) -> None:
@@ -76,11 +77,16 @@ def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_ro
         ("REPLACE USING (id2) SELECT * FROM {new}", "first columns of the key"),
         ("REPLACE USING (id1, v) SELECT * FROM {new}", "MERGE INTO"),
         ("REPLACE USING (id1, nothing) SELECT * FROM {new}", "first columns of the key"),
-        ("AS t REPLACE ON t.id2 = s.id2 (SELECT * FROM {new}) AS s", "first columns of the key"),
-        ("AS t REPLACE ON t.id1 > s.id1 (SELECT * FROM {new}) AS s", "MERGE INTO"),
-        ("AS t REPLACE ON t.id1 = 'a' (SELECT * FROM {new}) AS s", "REPLACE WHERE"),
-        ("AS t REPLACE ON t.id1 = s.v (SELECT * FROM {new}) AS s", "MERGE INTO"),
-        ("AS t REPLACE ON t.id1 = s.id1 OR t.id2 = s.id2 (SELECT * FROM {new}) AS s", "MERGE INTO"),
+        *(
+            pytest.param(f"AS t REPLACE ON {condition} (SELECT * FROM {{new}}) AS s", instead, marks=REPLACE_ON)
+            for condition, instead in (
+                ("t.id2 = s.id2", "first columns of the key"),
+                ("t.id1 > s.id1", "MERGE INTO"),
+                ("t.id1 = 'a'", "REPLACE WHERE"),
+                ("t.id1 = s.v", "MERGE INTO"),
+                ("t.id1 = s.id1 OR t.id2 = s.id2", "MERGE INTO"),
+            )
+        ),
     ],
 )
 def test_what_is_not_a_prefix_of_the_key_is_refused(

@@ -1,10 +1,63 @@
 package tableformat.spark;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 
-/** Spark's grammar has no INSERT INTO ... REPLACE USING and REPLACE ON yet (SQ-31). */
+/** INSERT INTO ... REPLACE USING, which Spark's grammar has since 4.3, as an append with the option `replace-prefix` (SQ-31). */
 final class InsertReplace {
   private InsertReplace() {}
 
   static void heed(SparkSessionExtensions extensions) {}
+
+  /** The plan of the statement, behind INSERT INTO; null where it has no such clause. Spark parses it without the clause. */
+  static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
+    in.take("TABLE");
+    TableNames.Target target = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
+    if (target == null) {
+      return null;
+    }
+    in.take("BY", "NAME");
+    int start = in.peek().start();
+    if (!in.take("REPLACE", "USING")) {
+      return null;
+    }
+    in.expectSign("(");
+    List<String> columns = new ArrayList<>();
+    do {
+      columns.add(in.name("a column"));
+    } while (in.takeSign(","));
+    in.expectSign(")");
+    int stop = in.peek().start();
+    String text = in.text();
+    // Spaces, so that errors of Spark name the places of the statement.
+    LogicalPlan plan = spark.parsePlan(
+        text.substring(0, start) + text.substring(start, stop).replaceAll("\\S", " ") + text.substring(stop));
+    return plan instanceof ExplainCommand explained
+        ? new ExplainCommand(replacing(explained.logicalPlan(), target, columns), explained.mode()) : replacing(plan, target, columns);
+  }
+
+  private static LogicalPlan replacing(LogicalPlan plan, TableNames.Target target, List<String> columns) {
+    if (!(plan instanceof InsertIntoStatement insert) || !(insert.table() instanceof UnresolvedRelation relation)) {
+      throw Errors.unsupported("INSERT INTO ... REPLACE USING: the rows are those of one query.");
+    }
+    try {
+      if (!(target.catalog().loadTable(target.identifier()) instanceof LakeTable table)) {
+        return plan; // Spark refuses it itself.
+      }
+      // Not as options of the relation: Spark may take a relation of the same table that the query reads.
+      var options = Scala.map(Map.of(ReplacedPrefix.OPTION, ReplacedPrefix.of(table, columns)));
+      return NewAppend.of(relation, insert.query(), options, insert.byName());
+    } catch (NoSuchTableException e) {
+      return plan; // Spark says so itself.
+    }
+  }
 }

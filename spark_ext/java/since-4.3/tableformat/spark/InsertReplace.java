@@ -1,16 +1,14 @@
 package tableformat.spark;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeSet;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceCriteria;
 import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceOn;
@@ -19,7 +17,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
@@ -29,12 +26,15 @@ import scala.Option;
  * those, so that the table and the rows are known here one pass before.
  */
 final class InsertReplace {
-  private static final String OPTION = "replace-prefix";
-
   private InsertReplace() {}
 
   static void heed(SparkSessionExtensions extensions) {
     extensions.injectResolutionRule(session -> new AsReplacedPrefix());
+  }
+
+  /** Spark's own grammar has the statement. */
+  static LogicalPlan parse(SqlCursor in, ParserInterface spark) {
+    return null;
   }
 
   private static final class AsReplacedPrefix extends Rule<LogicalPlan> {
@@ -49,35 +49,12 @@ final class InsertReplace {
     InsertReplaceCriteria criteria = insert.replaceCriteriaOpt().get();
     List<String> columns = criteria instanceof InsertReplaceUsing using
         ? Scala.list(using.cols()) : new Condition(insert, table, (InsertReplaceOn) criteria).columns();
-    Map<String, String> options = new HashMap<>(relation.options().asCaseSensitiveMap());
-    options.put(OPTION, String.join(",", prefix(table, columns)));
     DataSourceV2Relation replacing = relation.copy(
-        relation.table(), relation.output(), relation.catalog(), relation.identifier(), new CaseInsensitiveStringMap(options),
-        relation.timeTravelSpec());
+        relation.table(), relation.output(), relation.catalog(), relation.identifier(),
+        ReplacedPrefix.added(relation.options(), table, columns), relation.timeTravelSpec());
     return insert.copy(
         replacing, insert.partitionSpec(), insert.userSpecifiedCols(), insert.query(), false, insert.ifPartitionNotExists(),
         insert.byName(), Option.empty(), insert.withSchemaEvolution());
-  }
-
-  /** The first columns of the key that these are, in the key's order. */
-  private static List<String> prefix(LakeTable table, List<String> columns) {
-    List<String> key = List.of(table.key());
-    TreeSet<String> given = new TreeSet<>(order());
-    given.addAll(columns);
-    List<String> first = given.size() <= key.size() ? key.subList(0, given.size()) : key;
-    TreeSet<String> leading = new TreeSet<>(order());
-    leading.addAll(first);
-    if (!leading.equals(given)) {
-      throw Errors.unsupported(
-          "INSERT INTO " + table.name() + " REPLACE by the columns (" + String.join(", ", columns) + "): rows are replaced by the first "
-              + "columns of the key, which is (" + String.join(", ", key) + "). For other columns use MERGE INTO, or DELETE FROM "
-              + table.name() + " WHERE ... IN (SELECT ...) and INSERT INTO.");
-    }
-    return first;
-  }
-
-  private static java.util.Comparator<String> order() {
-    return SQLConf.get().caseSensitiveAnalysis() ? java.util.Comparator.naturalOrder() : String.CASE_INSENSITIVE_ORDER;
   }
 
   /** A condition that equates columns of the table with those of the rows that are written to them. */

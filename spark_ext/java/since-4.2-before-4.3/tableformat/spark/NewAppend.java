@@ -1,0 +1,18 @@
+package tableformat.spark;
+
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** The plan of a write that appends rows, which Spark has not looked at. */
+final class NewAppend {
+  private NewAppend() {}
+
+  static AppendData of(
+      NamedRelation table, LogicalPlan rows, scala.collection.immutable.Map<String, String> options, boolean isByName) {
+    return isByName
+        ? AppendData$.MODULE$.byName(table, rows, options, false)
+        : AppendData$.MODULE$.byPosition(table, rows, options, false);
+  }
+}
