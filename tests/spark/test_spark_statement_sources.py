@@ -207,7 +207,9 @@ def past(spark: SparkSession, table: Table, snapshot_id: int) -> dict[str, DataF
     }
 
 
-@pytest.mark.parametrize("how", ["version", "option", "join", "files"])
+@pytest.mark.parametrize(
+    "how", ["version", pytest.param("option", marks=pytest.mark.since_spark("4.0", "versionAsOf")), "join", "files"]
+)
 def test_frame_of_an_earlier_snapshot_is_written_as_of_that_snapshot(
     spark: SparkSession, lake: Catalog, namespace: str, table: Table, how: str
 ) -> None:
