@@ -6,6 +6,8 @@ import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 
 /** Spark tells the catalog of each statement that writes. */
 interface Transactions extends TransactionalCatalogPlugin {
+  boolean ARE_KNOWN = true;
+
   @Override default Transaction beginTransaction(TransactionInfo info) {
     return new LakeTransaction(new Statement((LakeCatalog) this));
   }

@@ -109,11 +109,12 @@ public final class LakeCatalog
    * ST-9: a statement's catalog equals those of sessions, and not the reverse. Spark looks a table of a data frame up again in the statement
    * that writes its rows. It gives the relation that it finds the columns of the data frame only if the relation's catalog equals that of
    * the data frame, which may be of the session that a stream was started from. A session's catalog that equalled a statement's
-   * would have Spark read cached tables at the snapshot that they were cached at (ST-1).
+   * would have Spark read cached tables at the snapshot that they were cached at (ST-1). Spark 4.1 tells of no statements, and
+   * compares the catalogs of a session and of its clone in the same way.
    */
   @Override public boolean equals(Object other) {
     return this == other
-        || statement != null && other instanceof LakeCatalog session && session.statement == null
+        || (statement != null || !ARE_KNOWN) && other instanceof LakeCatalog session && session.statement == null
             && sidecar == session.sidecar && name.equals(session.name);
   }
 
