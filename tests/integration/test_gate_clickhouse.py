@@ -1,4 +1,5 @@
-"""The gate of range deletes for readers that look at a delete file only when it is in the data's partition (RD-6).
+"""What a reader makes of our deletes that applies a delete file only to the data files of its partition: the gate of
+range deletes (RD-6), and equality deletes.
 
 ClickHouse is 530 MB, so it lives in an environment of its own: `make test-clickhouse` creates it and runs this file.
 """
@@ -17,9 +18,11 @@ import pytest
 import tableformat as tf
 
 ENVIRONMENT: Final = Path(__file__).resolve().parents[2] / ".venv-clickhouse"
+SETTINGS: Final = "SETTINGS optimize_read_in_order = 0, output_format_json_quote_64bit_integers = 0"
+"""ClickHouse 26.9 takes several files for one sorted file where the table has a sort order, as one with a key has."""
 QUERIES: Final = {
-    "rows": "SELECT customer, id FROM {table} ORDER BY ALL SETTINGS output_format_json_quote_64bit_integers = 0",
-    "count": "SELECT count() FROM {table} SETTINGS output_format_json_quote_64bit_integers = 0",
+    "rows": f"SELECT customer, id FROM {{table}} ORDER BY ALL {SETTINGS}",
+    "count": f"SELECT count() FROM {{table}} {SETTINGS}",
     "rows that deletes reach": "SELECT id FROM {table} WHERE customer = 'ann' ORDER BY id",
     "rows that no delete reaches": "SELECT id FROM {table} WHERE customer = 'bob' ORDER BY id",
 }
@@ -35,9 +38,9 @@ def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., tf.Tab
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("shop")
 
-    def created(**options: Any) -> tf.Table:
-        version = {"format-version": request.param}
-        table = catalog.create_table("shop.orders", SCHEMA, key=["customer", "id"], properties=version, **options)
+    def created(properties: dict[str, str] | None = None, **options: Any) -> tf.Table:
+        properties = {"format-version": request.param, **(properties or {})}
+        table = catalog.create_table("shop.orders", SCHEMA, key=["customer", "id"], properties=properties, **options)
         table.append(pa.table({"customer": ["ann", "ann", "bob"], "id": [1, 2, 1]}))
         return table
 
@@ -64,14 +67,30 @@ def refuses_every_query(table: tf.Table) -> bool:
     return True
 
 
+def replace(table: tf.Table) -> None:
+    table.replace(pa.table({"customer": ["ann"], "id": [3]}), prefix=["customer"])
+
+
+CHANGES: Final[dict[str, Callable[[tf.Table], Any]]] = {
+    "upsert": lambda table: table.upsert(pa.table({"customer": ["ann"], "id": [1]})),
+    "delete_rows": lambda table: table.delete_rows(pa.table({"customer": ["ann"], "id": [1]})),
+    "delete_prefix": lambda table: table.delete_prefix({"customer": "ann"}),
+    "replace": replace,
+}
+LEFT: Final[dict[str, list[list[Any]]]] = {
+    "upsert": [["ann", 1], ["ann", 2], ["bob", 1]],
+    "delete_rows": [["ann", 2], ["bob", 1]],
+    "delete_prefix": [["bob", 1]],
+    "replace": [["ann", 3], ["bob", 1]],
+}
+"""The rows that each change leaves."""
+EQUALITY: Final = {"write.delete.prefix-encoding": "equality"}
+
+
 def evolved(table: tf.Table) -> None:
     with table.update_spec() as update:
         update.add_identity("customer")
     table.append(pa.table({"customer": ["bob"], "id": [2]}))
-
-
-def replace(table: tf.Table) -> None:
-    table.replace(pa.table({"customer": ["ann"], "id": [3]}), prefix=["customer"])
 
 
 def test_a_table_without_range_deletes_is_read(make: Callable[..., tf.Table]) -> None:
@@ -134,3 +153,39 @@ def test_a_converted_table_is_read(make: Callable[..., tf.Table]) -> None:
         assert ask(table)["rows"]["rows"] == [["ann", 2], ["bob", 1]]
     else:
         assert "error" in ask(table)["rows"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_equality_deletes_of_partitioned_tables_are_ignored(make: Callable[..., tf.Table], change: str) -> None:
+    """A fault of ClickHouse (decision 51). Once this test fails, ClickHouse is fixed and the documents can drop it."""
+    table = make(EQUALITY, partition_by=["customer"])
+    CHANGES[change](table)
+    assert table.refresh().inspect.delete_files()["kind"].to_pylist() == ["equality"]
+    assert ask(table)["rows"]["rows"] != LEFT[change]
+
+
+@pytest.mark.parametrize("partition_by", [["customer"], ["bucket(4, customer)"]])
+@pytest.mark.parametrize("change", CHANGES)
+def test_blind_deletes_off_is_right_on_version_2(
+    make: Callable[..., tf.Table], change: str, partition_by: list[str]
+) -> None:
+    """SP-22: ClickHouse refuses the deletion vectors of version 3, where any are left."""
+    table = make({"write.delete.blind": "off"}, partition_by=partition_by)
+    CHANGES[change](table)
+    answers = ask(table)
+    if table.refresh().metadata.format_version == 2:
+        assert (answers["rows"]["rows"], answers["count"]["rows"]) == (LEFT[change], [[len(LEFT[change])]])
+    else:
+        assert "error" in answers["rows"] or answers["rows"]["rows"] == LEFT[change]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_converted_equality_deletes_are_right_on_version_2(make: Callable[..., tf.Table], change: str) -> None:
+    table = make(EQUALITY, partition_by=["customer"])
+    CHANGES[change](table)
+    table.maintenance.convert_deletes()
+    answers = ask(table)
+    if table.refresh().metadata.format_version == 2:
+        assert answers["rows"]["rows"] == LEFT[change]
+    else:
+        assert "error" in answers["rows"] or answers["rows"]["rows"] == LEFT[change]
