@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from golden_rows import expected_of
+from pyiceberg.table.refs import SnapshotRefType
 
 import tableformat as tf
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.testing.table_rows import live_rows
 
 LAKES = Path(__file__).parent / "lakes"
 VERSIONS = sorted(path.name for path in LAKES.iterdir())
@@ -83,3 +85,21 @@ def delete_kinds(table: tf.Table) -> set[tuple[int, DeleteKind]]:
 def test_the_catalog_of_an_old_lake_is_read(lake: Path, request: pytest.FixtureRequest) -> None:
     with tf.open_catalog(str(lake)) as catalog:
         assert catalog.list_tables("golden") == sorted(EXPECTED[request.node.callspec.params["lake"]])
+
+
+@pytest.mark.parametrize("lake", VERSIONS, indirect=True)
+def test_old_deletes_are_converted(lake: Path) -> None:
+    """FM-24, RD-6: those of 0.1 end as Parquet does, and their manifests have a spec in the header."""
+    kinds = set()
+    with tf.open_catalog(str(lake)) as catalog:
+        catalog.relocate()
+        for name in catalog.list_tables("golden"):
+            refs = catalog.load_table(name).metadata.refs
+            for branch in (ref for ref in refs if refs[ref].snapshot_ref_type is SnapshotRefType.BRANCH):
+                table = catalog.load_table(name, branch=branch)
+                kinds.update(table.inspect.delete_files()["kind"].to_pylist())
+                before = live_rows(table)
+                table.maintenance.convert_deletes()
+                assert {"range", "equality"}.isdisjoint(table.inspect.delete_files()["kind"].to_pylist())
+                assert live_rows(table.refresh()) == before
+    assert {"range", "equality"} <= kinds

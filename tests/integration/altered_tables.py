@@ -18,6 +18,7 @@ Record = dict[str, Any]
 Change = Callable[[Record], None]
 
 DELETE_MANIFEST = 1
+_DELETED = 2
 
 
 def with_changed_metadata(location: str, change: Change) -> str:
@@ -49,6 +50,17 @@ def with_changed_deletes(location: str, change_file: Change, change_schema: Chan
                 each["manifest-list"] = manifest_list
 
     return with_changed_metadata(location, point_to_list)
+
+
+def delete_file_paths(location: str) -> set[Path]:
+    """The live delete files of the current snapshot, whatever their entries say of them."""
+    manifests = (
+        _read(_path(manifest["manifest_path"]))
+        for manifest in _read(_path(_current_snapshot(location)["manifest-list"])).records
+        if manifest["content"] == DELETE_MANIFEST
+    )
+    files = (entry["data_file"] for file in manifests for entry in file.records if entry["status"] != _DELETED)
+    return {_path(file["file_path"]) for file in files}
 
 
 def equality_id_types(location: str) -> set[str]:

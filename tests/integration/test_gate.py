@@ -15,6 +15,7 @@ from typing import Any, Final
 import altered_tables
 import duckdb_iceberg_env
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from other_readers import COLUMNS, READERS, Answers, Row, outcome
 
@@ -61,7 +62,7 @@ class Tables:
             self._built[name] = build()
         return self._built[name]
 
-    def _table(self, name: str, *, partition_by: tuple[str, ...] = (), format_version: int = 2) -> tf.Table:
+    def table(self, name: str, *, partition_by: tuple[str, ...] = (), format_version: int = 2) -> tf.Table:
         key = ["id1", "id2", "num_cal"]
         version = {"format-version": str(format_version)}
         table = self._catalog.create_table(f"db.{name}", SCHEMA, key=key, partition_by=partition_by, properties=version)
@@ -69,34 +70,34 @@ class Tables:
         return table
 
     def _no_deletes(self) -> State:
-        return State(_location(self._table("no_deletes")), ALL_ROWS)
+        return State(_location(self.table("no_deletes")), ALL_ROWS)
 
     def _position_deletes(self) -> State:
-        table = self._table("position_deletes")
+        table = self.table("position_deletes")
         table.delete(where="id1 = 'A' AND id2 = 1", mode="scan")
         assert _delete_formats(table) == {(1, "PARQUET")}
         return State(_location(table), LIVE_ROWS)
 
     def _equality_deletes(self) -> State:
-        table = self._table("equality_deletes")
+        table = self.table("equality_deletes")
         table.delete_rows(pa.table({"id1": ["A"], "id2": pa.array([1], pa.int64())}))
         assert _delete_formats(table) == {(2, "PARQUET")}
         return State(_location(table), LIVE_ROWS)
 
     def _range_deletes(self) -> State:
-        table = self._table("range_deletes")
+        table = self.table("range_deletes")
         table.delete_prefix({"id1": "A", "id2": 1})
         assert _delete_formats(table) == {(2, GATE)}
         return State(_location(table), LIVE_ROWS)
 
     def _range_deletes_on_partitions(self) -> State:
-        table = self._table("range_deletes_on_partitions", partition_by=("id1",))
+        table = self.table("range_deletes_on_partitions", partition_by=("id1",))
         table.delete_prefix({"id1": "A", "id2": 1})
         assert _delete_formats(table) == {(2, GATE)}
         return State(_location(table), LIVE_ROWS)
 
     def _converted(self) -> State:
-        table = self._table("converted")
+        table = self.table("converted")
         table.delete_prefix({"id1": "A", "id2": 1})
         table.delete_rows(pa.table({"id1": ["A"], "id2": pa.array([2], pa.int64())}))
         table.maintenance.convert_deletes()
@@ -105,10 +106,10 @@ class Tables:
         return State(_location(table), tuple(row for row in ALL_ROWS if row[0] != "A"))
 
     def _v3_no_deletes(self) -> State:
-        return State(_location(self._table("v3_no_deletes", format_version=3)), ALL_ROWS)
+        return State(_location(self.table("v3_no_deletes", format_version=3)), ALL_ROWS)
 
     def _v3_deletion_vectors(self) -> State:
-        table = self._table("v3_deletion_vectors", partition_by=("id1",), format_version=3)
+        table = self.table("v3_deletion_vectors", partition_by=("id1",), format_version=3)
         table.delete(where="num_cal = 0", mode="scan")
         table.delete(where="id1 = 'A' AND num_cal = 2", mode="scan")
         assert _delete_formats(table) == {(1, "PUFFIN")}
@@ -116,19 +117,19 @@ class Tables:
         return State(_location(table), tuple(live))
 
     def _v3_equality_deletes(self) -> State:
-        table = self._table("v3_equality_deletes", format_version=3)
+        table = self.table("v3_equality_deletes", format_version=3)
         table.delete_rows(pa.table({"id1": ["A"], "id2": pa.array([1], pa.int64())}))
         assert _delete_formats(table) == {(2, "PARQUET")}
         return State(_location(table), LIVE_ROWS)
 
     def _v3_range_deletes(self) -> State:
-        table = self._table("v3_range_deletes", format_version=3)
+        table = self.table("v3_range_deletes", format_version=3)
         table.delete_prefix({"id1": "A", "id2": 1})
         assert _delete_formats(table) == {(2, GATE)}
         return State(_location(table), LIVE_ROWS)
 
     def _v3_converted(self) -> State:
-        table = self._table("v3_converted", format_version=3)
+        table = self.table("v3_converted", format_version=3)
         table.delete(where="id1 = 'B' AND num_cal = 0", mode="scan")
         table.delete_prefix({"id1": "A", "id2": 1})
         table.delete_rows(pa.table({"id1": ["A"], "id2": pa.array([2], pa.int64())}))
@@ -137,7 +138,7 @@ class Tables:
         return State(_location(table), tuple(row for row in ALL_ROWS if row[0] != "A" and row[2] != 0))
 
     def _v3_upgraded(self) -> State:
-        table = self._table("v3_upgraded")
+        table = self.table("v3_upgraded")
         table.append(_arrow((("C", 1, 0, "C1.0"), ("C", 1, 1, "C1.1"))))
         table.delete(where="id1 = 'A' AND id2 = 1 OR id1 = 'C' AND num_cal = 0", mode="scan")
         table.upgrade(3)
@@ -155,7 +156,7 @@ class Tables:
         return State(_location(main), LIVE_ROWS, branch.snapshot_id)
 
     def _branched(self, name: str) -> tuple[tf.Table, tf.Table]:
-        main = self._table(name)
+        main = self.table(name)
         main.create_branch("ingest")
         branch = self._catalog.load_table(f"db.{name}", branch="ingest")
         branch.delete_prefix({"id1": "A", "id2": 1})
@@ -277,6 +278,36 @@ def test_range_deletes_count_as_equality_deletes_in_the_summary(tables: Tables) 
     assert snapshot.summary is not None
     summary = snapshot.summary.additional_properties
     assert (summary["total-equality-deletes"], summary["total-delete-files"]) == ("1", "1")
+
+
+PENDING: Final[dict[str, Callable[[tf.Table], Any]]] = {
+    "delete_prefix": lambda table: table.delete_prefix({"id1": "A", "id2": 1}),
+    "replace": lambda table: table.replace(_arrow((("A", 1, 7, "new"),)), prefix=["id1", "id2"]),
+    "merge_range_deletes": lambda table: (
+        table.delete_prefix({"id1": "A", "id2": 1}),
+        table.delete_prefix({"id1": "B", "id2": 2}),
+        table.maintenance.merge_range_deletes(),
+    ),
+}
+PARTITIONS: Final[dict[str, tuple[str, ...]]] = {"none": (), "id1": ("id1",), "bucket": ("bucket(4, id1)",)}
+
+
+@pytest.mark.parametrize("format_version", [2, 3])
+@pytest.mark.parametrize("partitions", PARTITIONS)
+@pytest.mark.parametrize("change", PENDING)
+def test_reader_that_takes_every_delete_file_for_parquet_fails(
+    tables: Tables, change: str, partitions: str, format_version: int
+) -> None:
+    """RD-6: it looks at no file format, and at no partition. Delete files of other kinds do not stop it."""
+    name = f"parquet_{change}_{partitions}_{format_version}"
+    table = tables.table(name, partition_by=PARTITIONS[partitions], format_version=format_version)
+    table.delete_rows(pa.table({"id1": ["B"], "id2": pa.array([1], pa.int64())}))
+    (equality,) = altered_tables.delete_file_paths(_location(table))
+    assert pq.read_table(equality).num_rows == 1
+    PENDING[change](table)
+    (path,) = altered_tables.delete_file_paths(_location(table.refresh())) - {equality}
+    with pytest.raises(pa.ArrowInvalid, match="magic bytes"):
+        pq.read_table(path)
 
 
 def test_rows_that_pyiceberg_appends_beside_a_range_delete_stay_visible(tmp_path: Path) -> None:
