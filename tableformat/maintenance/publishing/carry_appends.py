@@ -9,7 +9,7 @@ had been one. So it has to come before the delete is converted; after that nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -21,9 +21,9 @@ from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import commit_change
-from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
-from tableformat.errors import CommitConflictError, PublishRefusedError
+from tableformat.errors import CommitConflictError
 from tableformat.maintenance.publishing.carried_drops import CarriedDrops
+from tableformat.maintenance.publishing.lost_deletes import refuse_rows_that_deletes_missed
 from tableformat.maintenance.publishing.publish_scope import (
     TargetState,
     asserting_target,
@@ -32,9 +32,7 @@ from tableformat.maintenance.publishing.publish_scope import (
 )
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
-from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 _ATTEMPTS: Final = 10
 
@@ -97,7 +95,7 @@ class _CarriedAppends(PlannedChange):
         if now is None or now.head.snapshot_id != self._planned.head.snapshot_id:
             raise _TargetMovedError
         self._state = now
-        _check_not_too_late(head, self._branch, now.appended)
+        refuse_rows_that_deletes_missed(head, self._branch, now.appended)
         deletes = self._drops.deletes(head, now.appended)
         return TableChange(
             operation=Operation.OVERWRITE if deletes else Operation.APPEND,
@@ -124,29 +122,6 @@ def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedF
         )
     outcome.move(iceberg)
     return CarriedFiles(len(carried.files), sum(file.record_count for file in carried.files))
-
-
-def _check_not_too_late(view: SnapshotView, branch: str, appended: Sequence[DataFile]) -> None:
-    """MT-32: refuse rows that a delete should have met which was converted without them.
-
-    Conversions of a branch with a publish target do not commit before everything is carried; one that ran before the
-    target was named, or by another program, did.
-    """
-    oldest = min(map(committed_sequence_number, appended), default=None)
-    if oldest is None:
-        return
-    for snapshot in ancestors(view.metadata, view.snapshot):
-        if not keyed_delete_is_new_enough(snapshot.sequence_number or 0, oldest):
-            return
-        summary = snapshot.summary
-        if summary is None or summary.operation is Operation.REPLACE:
-            continue
-        if int(summary.additional_properties.get("removed-equality-deletes", "0")) > 0:
-            raise PublishRefusedError(
-                f"branch {branch!r} cannot be published: snapshot {snapshot.snapshot_id} converted deletes that never "
-                f"met the rows of {appended[0].file_path}, which the target had before. Nothing was moved. Start a new "
-                f"branch at the target, and set the table property {PUBLISH_TARGET_PREFIX}{branch} at once."
-            )
 
 
 def _as_added(file: DataFile) -> DataFile:

@@ -1,0 +1,106 @@
+"""Totals of a summary are optional, and other writers leave them out or get them wrong: no answer depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from maintenance_tables import keyed_table, rows
+from published_tables import branched
+from pyiceberg.table.snapshots import Summary
+from stated_summaries import stating, with_wrong_totals, without_totals
+
+import tableformat as tf
+from spark_ext.service.registry import Request, handler_of
+from spark_ext.service.session import Pin, Session
+from tableformat.commit.change import is_keyed
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
+
+pytestmark = pytest.mark.parametrize("stated", [without_totals, with_wrong_totals])
+Change = Callable[[Summary], Summary]
+LEFT = [("a", 2, "x"), ("a", 3, "new")]
+
+
+def pending(tmp_path: Path, stated: Change, version: str = "2") -> tf.Table:
+    """Rows 1, 2 and 3, with a pending range delete of 1 and an equality delete of 3; every snapshot states `stated`."""
+    table = keyed_table(tmp_path, properties={"format-version": version})
+    with stating(stated):
+        table.append(rows("a", [1, 2, 3]))
+        table.delete_prefix({"id1": "a", "id2": 1})
+        table.upsert(rows("a", [3], "new"))
+    return table.refresh()
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_rows_and_counts_are_those_of_the_files(tmp_path: Path, stated: Change, version: str) -> None:
+    """FM-18"""
+    table = pending(tmp_path, stated, version)
+    assert live_tuples(table) == LEFT
+    assert (table.scan().count(), len(table.scan().to_arrow()), table.scan().to_dataset().count_rows()) == (2, 2, 2)
+    assert table.scan(where="id2 = 1").count() == 0
+    assert sorted(table.inspect.delete_files()["kind"].to_pylist()) == ["equality", "range"]
+    assert table.maintenance.health().partial_file_count == 1
+
+
+def test_spark_counts_from_files(tmp_path: Path, stated: Change) -> None:
+    """SP-4: the count that Spark pushes down."""
+    pending(tmp_path, stated)
+    session = Session.open("lake", {"warehouse": str(tmp_path / "lake")})
+    pin = Pin.from_json(handler_of("load_table")(session, Request({"table": ["db", "t"]}))["pin"])
+    arguments = {
+        "pin": pin.to_json(),
+        "functions": [{"function": "count-star"}],
+        "predicates": [],
+        "options": {},
+        "settings": {},
+    }
+    (stream,) = handler_of("aggregate")(session, Request(arguments)).parts
+    assert pa.ipc.open_stream(stream).read_all().column(0).to_pylist() == [2]
+
+
+def test_conversion_finds_the_deletes(tmp_path: Path, stated: Change) -> None:
+    """MT-13"""
+    table = pending(tmp_path, stated)
+    table.maintenance.convert_deletes()
+    assert live_tuples(table.refresh()) == LEFT
+    assert not any(is_keyed(delete) for delete in live_delete_files(table))
+
+
+def test_upkeep_and_jobs_find_the_deletes(tmp_path: Path, stated: Change) -> None:
+    table = pending(tmp_path, stated)
+    with stating(stated):
+        table.maintenance.merge_range_deletes()
+        table.maintenance.compact(rewrite_all=True)
+        table.maintenance.drop_dead_deletes()
+    assert live_tuples(table.refresh()) == LEFT
+    assert live_delete_files(table) == []
+
+
+def test_publishing_shows_no_keyed_delete(tmp_path: Path, stated: Change) -> None:
+    """MT-33"""
+    main, ingest = branched(tmp_path)
+    with stating(stated):
+        ingest.delete_prefix({"id1": "a", "id2": 3})
+        main.append(rows("b", [1]))
+        ingest.delete_prefix({"id1": "b"})
+    main.refresh().maintenance.publish()
+    assert live_tuples(main.refresh()) == [("a", number, "x") for number in range(10) if number != 3]
+    assert not any(is_keyed(delete) for delete in live_delete_files(main))
+
+
+def test_the_next_commit_counts_what_a_parent_lacks(tmp_path: Path, stated: Change) -> None:
+    """FM-18: so the protection of engines that count from summaries is back; wrong totals are named by a
+    verification."""
+    table = pending(tmp_path, stated)
+    table.append(rows("b", [1]))
+    snapshot = table.refresh().metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    totals = snapshot.summary.additional_properties
+    if stated is without_totals:
+        assert (totals["total-records"], totals["total-equality-deletes"]) == ("5", "2")
+    else:
+        assert "wrong-total" in {each.kind.value for each in table.verify().findings}
