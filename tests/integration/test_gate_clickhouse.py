@@ -164,6 +164,17 @@ def test_equality_deletes_of_partitioned_tables_are_ignored(make: Callable[..., 
     assert ask(table)["rows"]["rows"] != LEFT[change]
 
 
+@pytest.mark.parametrize(("blind", "left"), [("equality", [["bob", 3]]), ("off", [["bob", 3], [None, 2]])])
+def test_equality_deletes_take_rows_with_null(tmp_path: Path, blind: str, left: list[list[Any]]) -> None:
+    """A fault of ClickHouse (decision 51); positions are right."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", SCHEMA, key=["id"], properties={"write.delete.blind": blind})
+    table.append(pa.table({"customer": ["ann", None, "bob"], "id": [1, 2, 3]}))
+    table.delete_rows(pa.table({"customer": ["ann"]}))
+    assert ask(table)["rows"]["rows"] == left
+
+
 @pytest.mark.parametrize("partition_by", [["customer"], ["bucket(4, customer)"]])
 @pytest.mark.parametrize("change", CHANGES)
 def test_blind_deletes_off_is_right_on_version_2(
