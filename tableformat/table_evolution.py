@@ -146,7 +146,7 @@ class TableEvolution(TableReads):
         >>> with table.update_spec() as update:
         ...     update = update.add_field("id1", IdentityTransform(), "id1")
         >>> result = table.append(pa.table({"id1": ["C", "D"], "id2": [7, 7], "num_cal": [1, 1]}))
-        >>> result.added_data_file_count
+        >>> result.added_data_files_count
         2
         """
         return SpecChanges(self.iceberg)

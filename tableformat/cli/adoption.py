@@ -56,7 +56,7 @@ def add_files(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     result = handle.add_files(files, check_duplicate_files=check_duplicate_files)
-    added = f"{counted(result.added_data_file_count, 'file')} with {counted(result.added_row_count, 'row')}"
+    added = f"{counted(result.added_data_files_count, 'file')} with {counted(result.added_row_count, 'row')}"
     session.output.emit(
         lambda: {"table": handle.name, **result_dict(result)}, lambda: f"{added} added to {handle.name}."
     )

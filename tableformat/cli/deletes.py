@@ -129,8 +129,8 @@ def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> Non
         return {"table": table.name, "dry_run": True, **asdict(preview)}
 
     files = (
-        f"{preview.covered_data_file_count:,} covered whole, {preview.partial_data_file_count:,} in part, "
-        f"{preview.clean_data_file_count:,} not met"
+        f"{preview.covered_data_files_count:,} covered whole, {preview.partial_data_files_count:,} in part, "
+        f"{preview.clean_data_files_count:,} not met"
     )
     rows: list[tuple[str, str | Text]] = [
         ("would delete", f"{counted(preview.live_row_count, 'row')} with {what}"),

@@ -169,10 +169,10 @@ def restore(
 def _contents(result: RangePartitionsResult) -> str:
     from tableformat.display.text import counted
 
-    told = f"{counted(result.removed_data_file_count, 'data file')} of {counted(result.removed_row_count, 'row')}"
-    if not result.straddling_file_count:
+    told = f"{counted(result.removed_data_files_count, 'data file')} of {counted(result.removed_row_count, 'row')}"
+    if not result.straddling_data_files_count:
         return told
-    return f"{told}, and rows of {counted(result.straddling_file_count, 'data file')} that straddle a border"
+    return f"{told}, and rows of {counted(result.straddling_data_files_count, 'data file')} that straddle a border"
 
 
 def _tell(session: Session, handle: Table, result: RangePartitionsResult) -> None:

@@ -129,11 +129,11 @@ def told_of(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
     """What all rounds did together."""
     return {
         "table": name,
-        "merged_data_file_count": sum(each.merged_data_file_count for each in results),
-        "added_data_file_count": sum(each.added_data_file_count for each in results),
-        "converted_delete_file_count": sum(each.converted_delete_file_count for each in results),
+        "merged_data_files_count": sum(each.merged_data_files_count for each in results),
+        "added_data_files_count": sum(each.added_data_files_count for each in results),
+        "converted_delete_files_count": sum(each.converted_delete_files_count for each in results),
         "written_bytes": sum(each.written_bytes for each in results),
-        "expired_snapshot_count": sum(each.expired_snapshot_count for each in results),
+        "expired_snapshots_count": sum(each.expired_snapshots_count for each in results),
         "lost_race_count": sum(each.lost_race_count for each in results),
         "duration_seconds": sum(each.duration_seconds for each in results),
     }
@@ -143,8 +143,8 @@ def line_of(name: str, results: Sequence[UpkeepResult]) -> str:
     """The same for people."""
     told = told_of(name, results)
     return (
-        f"{name}: {told['merged_data_file_count']:,} data files became "
-        f"{told['added_data_file_count']:,}, {told['converted_delete_file_count']:,} equality deletes converted, "
-        f"{told['expired_snapshot_count']:,} snapshots expired, "
+        f"{name}: {told['merged_data_files_count']:,} data files became "
+        f"{told['added_data_files_count']:,}, {told['converted_delete_files_count']:,} equality deletes converted, "
+        f"{told['expired_snapshots_count']:,} snapshots expired, "
         f"{told['lost_race_count']:,} races lost, {told['duration_seconds']:.1f} s"
     )

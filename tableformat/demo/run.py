@@ -103,8 +103,8 @@ class _Job:
                 results.append(result)
                 progress.update(bar, advance=1)
                 self._console.print(
-                    f"    batch {batch_id}: {result.added_row_count:,} rows in {result.added_data_file_count} files, "
-                    f"{result.added_delete_file_count} delete file",
+                    f"    batch {batch_id}: {result.added_row_count:,} rows in {result.added_data_files_count} files, "
+                    f"{result.added_delete_files_count} delete file",
                     highlight=False,
                 )
 

@@ -26,7 +26,7 @@ def plan_dict(plan: CompactionPlan) -> dict[str, Any]:
     return {
         "snapshot_id": plan.snapshot_id,
         "data_file_count": plan.data_file_count,
-        "rewritten_data_file_count": plan.rewritten_data_file_count,
+        "rewritten_data_files_count": plan.rewritten_data_files_count,
         "rewritten_bytes": plan.rewritten_bytes,
         "left_out_group_count": len(plan.left_out),
         "groups": groups,
@@ -55,7 +55,7 @@ def render_plan(plan: CompactionPlan, metadata: TableMetadata, name: str, comman
     ]
     outputs = sum(group.output_file_count for group in plan.groups)
     told = [
-        f"{text.counted(plan.rewritten_data_file_count, 'data file')} of {plan.data_file_count:,} would become "
+        f"{text.counted(plan.rewritten_data_files_count, 'data file')} of {plan.data_file_count:,} would become "
         f"{outputs:,}, reading {text.size(plan.rewritten_bytes)}.",
         *([_left_out(plan)] if plan.left_out else []),
         "`saves` is what reading costs less for each byte rewritten.",
@@ -70,11 +70,11 @@ def render_compaction(result: CompactResult, name: str) -> RenderableType:
     if result.group_count == 0 and result.failed_group_count == 0:
         return Text(f"{name}: nothing to compact.")
     removed = [
-        *(_counted_if(result.removed_position_delete_file_count, "position delete file")),
-        *(_counted_if(result.removed_deletion_vector_count, "deletion vector")),
+        *(_counted_if(result.removed_position_delete_files_count, "position delete file")),
+        *(_counted_if(result.removed_deletion_vectors_count, "deletion vector")),
     ]
     rows: list[tuple[str, str | Text]] = [
-        ("data files", f"{result.rewritten_data_file_count:,} became {result.added_data_file_count:,}"),
+        ("data files", f"{result.rewritten_data_files_count:,} became {result.added_data_files_count:,}"),
         ("bytes", f"{text.size(result.rewritten_bytes)} read, {text.size(result.written_bytes)} written"),
         ("rows", f"{text.count(result.deleted_row_count)} deleted ones left out"),
         ("deletes out", ", ".join(removed) or "none"),

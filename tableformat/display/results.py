@@ -31,8 +31,8 @@ def commit_text(result: CommitResult) -> str:
         changes.append(f"{text.counted(result.added_row_count, 'row')} added")
     if result.deleted_row_count:
         changes.append(f"{text.counted(result.deleted_row_count, 'row')} deleted")
-    if result.added_delete_file_count:
-        changes.append(f"{text.counted(result.added_delete_file_count, 'delete file')} added")
+    if result.added_delete_files_count:
+        changes.append(f"{text.counted(result.added_delete_files_count, 'delete file')} added")
     if result.deleted_row_count is None:
         changes.append("no row read")
     tries = f" after {result.attempts} attempts" if result.attempts > 1 else ""
@@ -52,23 +52,23 @@ def _row_deletes(position_delete_file_count: int, deletion_vector_count: int) ->
 
 def render_conversion(result: ConvertResult, name: str) -> RenderableType:
     """What a conversion did, or with `dry_run` would do."""
-    converted = result.removed_equality_delete_file_count + result.removed_range_delete_file_count
+    converted = result.removed_equality_delete_files_count + result.removed_range_delete_files_count
     if converted == 0:
         return Text(f"{name} has no equality or range deletes: nothing to convert.")
     title = "Dry run: this is what the conversion would do; nothing was written." if result.dry_run else "Converted."
     removed = (
-        f"{result.removed_equality_delete_file_count:,} equality, {result.removed_range_delete_file_count:,} range, "
-        f"{_row_deletes(result.removed_position_delete_file_count, result.removed_deletion_vector_count)}"
+        f"{result.removed_equality_delete_files_count:,} equality, {result.removed_range_delete_files_count:,} range, "
+        f"{_row_deletes(result.removed_position_delete_files_count, result.removed_deletion_vectors_count)}"
     )
-    added = _row_deletes(result.added_position_delete_file_count, result.added_deletion_vector_count)
+    added = _row_deletes(result.added_position_delete_files_count, result.added_deletion_vectors_count)
     rows: list[tuple[str, str | Text]] = [
         ("delete files out", removed),
         ("delete files in", added),
         ("rows", f"{text.count(result.deleted_row_count)} newly deleted by position"),
         (
             "data files",
-            f"{result.resolved_data_file_count:,} looked at, {result.clean_data_file_count:,} cleared by bounds, "
-            f"{result.removed_data_file_count:,} without a live row taken out",
+            f"{result.resolved_data_files_count:,} looked at, {result.clean_data_files_count:,} cleared by bounds, "
+            f"{result.removed_data_files_count:,} without a live row taken out",
         ),
     ]
     if not result.dry_run:

@@ -125,7 +125,7 @@ class Maintenance:
         >>> for day in range(16):
         ...     row = {"id1": ["Z"], "id2": [day], "num_cal": [1]}
         ...     result = table.replace(pa.table(row), prefix=["id1", "id2"])
-        >>> [each.merged_data_file_count for each in table.maintenance.upkeep()]
+        >>> [each.merged_data_files_count for each in table.maintenance.upkeep()]
         [17, 0]
         """
         return tuple(run_rounds(self._writable, self.branch, executor=executor, dry_run=dry_run, progress=progress))
@@ -173,7 +173,7 @@ class Maintenance:
         done. Safe beside writers: what they commit meanwhile is converted the next time.
 
         >>> result = table.delete_prefix({"id1": "A"})
-        >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_file_count
+        >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_files_count
         1
         >>> table.maintenance.convert_deletes().deleted_row_count
         2
@@ -320,7 +320,7 @@ class Maintenance:
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> plan = table.maintenance.plan_compaction(rewrite_all=True)
-        >>> plan.rewritten_data_file_count, plan.row_count
+        >>> plan.rewritten_data_files_count, plan.row_count
         (2, 4)
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
@@ -363,7 +363,7 @@ class Maintenance:
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> result = table.maintenance.compact(min_input_files=2)
-        >>> result.rewritten_data_file_count, result.added_data_file_count
+        >>> result.rewritten_data_files_count, result.added_data_files_count
         (2, 1)
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)

@@ -237,8 +237,8 @@ def _plus(result: PublishResult, carried: CarriedFiles, converted: ConvertResult
         carried_data_files_count=result.carried_data_files_count + carried.data_file_count,
         carried_records_count=result.carried_records_count + carried.record_count,
         removed_equality_delete_files_count=result.removed_equality_delete_files_count
-        + converted.removed_equality_delete_file_count,
+        + converted.removed_equality_delete_files_count,
         removed_range_delete_files_count=result.removed_range_delete_files_count
-        + converted.removed_range_delete_file_count,
+        + converted.removed_range_delete_files_count,
         converted_rows_count=result.converted_rows_count + converted.deleted_row_count,
     )

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 _QUIET: Final = frozenset(
-    {"snapshot_id", "previous_snapshot_id", "rounds", "listed_files_count", "clean_data_file_count"}
+    {"snapshot_id", "previous_snapshot_id", "rounds", "listed_files_count", "clean_data_files_count"}
 )
 """Fields of results that tell of nothing that was done: what was looked at, and where."""
 _UNITS: Final = ("KB", "MB", "GB", "TB", "PB")

@@ -79,7 +79,7 @@ def test_compaction_against_read_sort_write(scattered: tf.Table, benchmark: Any,
     against_target("the same, CPU time", ours.cpu / theirs.cpu, 1.25)
     table = copy()
     result = table.maintenance.compact(rewrite_all=True)
-    assert (result.added_data_file_count, table.scan().count()) == (1, _ROWS)
+    assert (result.added_data_files_count, table.scan().count()) == (1, _ROWS)
 
 
 @pytest.mark.parametrize("scattered", ["overlapping"], indirect=True)

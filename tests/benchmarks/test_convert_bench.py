@@ -133,7 +133,7 @@ def test_conversion_of_prefix_and_equality_deletes(
     against_target("the same, CPU time", ours.cpu / keys.cpu, 1.5)
     table = with_deletes()
     result = table.maintenance.convert_deletes()
-    assert result.removed_equality_delete_file_count == equality_file_count
+    assert result.removed_equality_delete_files_count == equality_file_count
     assert result.deleted_row_count == _PREFIX_DELETES * ROWS_PER_MESSAGE + _EQUALITY_DELETES
 
 
@@ -159,4 +159,4 @@ def test_files_that_bounds_clear_are_not_opened(
     show("opened", f"{len(read)} of {len(base.paths)} data files")
     assert len(read) == file_count
     assert result.deleted_row_count == (ROWS_PER_MESSAGE + 1 if file_count else 0)
-    assert result.clean_data_file_count == len(base.paths) - file_count
+    assert result.clean_data_files_count == len(base.paths) - file_count

@@ -132,7 +132,7 @@ def test_drop_opens_no_data_file(files: int, catalog: tf.Catalog, monkeypatch: p
     monkeypatch.undo()
     heading(f"drop of {files:,} of 1,001 files")
     show("CPU time", f"{seconds * 1000:9.1f} ms")
-    assert result.removed_data_file_count == files
+    assert result.removed_data_files_count == files
     assert opened.of(".parquet") == []
 
 

@@ -67,9 +67,7 @@ def test_replace_reads_nothing_of_the_table(
     monkeypatch.undo()
 
     heading("replace of 1,000 messages, bytes")
-    show(
-        "written, as the result says", f"{result.written_bytes:,} bytes in {result.added_delete_file_count} delete file"
-    )
+    show("written (result)", f"{result.written_bytes:,} bytes in {result.added_delete_files_count} delete file")
     assert opened.of(".parquet") == []
     assert table.scan().count() == sum(data.record_count for data in base.data_files)
     some_key = rows.slice(0, 1).to_pylist()[0]

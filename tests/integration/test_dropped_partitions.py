@@ -38,7 +38,7 @@ def dropped(directory: Path, version: str) -> tf.Table:
     tag = changes.retire(15, 20).tag
     assert changes.drop(5, 10, metadata_only=True).removed_row_count == 40
     assert changes.advance(now=20).dropped == ("[0, 5)",)
-    assert changes.restore(tag or "").restored_data_file_count == 2
+    assert changes.restore(tag or "").restored_data_files_count == 2
     return table
 
 

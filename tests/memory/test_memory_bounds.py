@@ -126,7 +126,7 @@ class TestCompaction:
     @pytest.mark.limit_memory(LIMIT)
     def test_overlapping_files(self, table: tf.Table) -> None:
         """MT-63, MT-43"""
-        assert table.maintenance.compact(rewrite_all=True).rewritten_data_file_count >= 6
+        assert table.maintenance.compact(rewrite_all=True).rewritten_data_files_count >= 6
 
 
 class TestConversion:
@@ -147,7 +147,7 @@ class TestConversion:
     @pytest.mark.limit_memory("192 MB")
     def test_does_not_grow_with_the_table(self, table: tf.Table) -> None:
         """MT-63"""
-        assert table.maintenance.convert_deletes().removed_range_delete_file_count == 20
+        assert table.maintenance.convert_deletes().removed_range_delete_files_count == 20
 
 
 class TestScan:

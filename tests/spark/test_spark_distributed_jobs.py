@@ -76,9 +76,9 @@ def test_compaction_gives_the_files_that_it_gives_here(
     result = there.maintenance.compact(
         min_input_files=2, executor=spark, progress=lambda *step: seen.append((step[0], step[1], step[2]))
     )
-    assert (result.group_count, result.added_data_file_count, result.deleted_row_count) == (
+    assert (result.group_count, result.added_data_files_count, result.deleted_row_count) == (
         expected.group_count,
-        expected.added_data_file_count,
+        expected.added_data_files_count,
         expected.deleted_row_count,
     )
     assert contents(there) == contents(here) == before
@@ -128,10 +128,10 @@ def test_conversion_gives_the_rows_that_it_gives_here(
     expected = here.maintenance.convert_deletes(max_commits=3)
     result = there.maintenance.convert_deletes(max_commits=3, executor=spark)
     assert result.commit_count == expected.commit_count > 1
-    assert (result.deleted_row_count, result.resolved_data_file_count, result.removed_data_file_count) == (
+    assert (result.deleted_row_count, result.resolved_data_files_count, result.removed_data_files_count) == (
         expected.deleted_row_count,
-        expected.resolved_data_file_count,
-        expected.removed_data_file_count,
+        expected.resolved_data_files_count,
+        expected.removed_data_files_count,
     )
     assert contents(there) == contents(here) == before
     assert {file.kind for file in live(there) if isinstance(file, DeleteFile)} == {
@@ -186,7 +186,7 @@ table.delete_rows(pa.table({"id": [20]}))
 converted = table.maintenance.convert_deletes(executor=spark)
 print(converted.deleted_row_count, converted.commit_count)
 compacted = table.maintenance.compact(executor=spark, rewrite_all=True, target_file_size_bytes=1_000_000)
-print(compacted.rewritten_data_file_count, compacted.added_data_file_count)
+print(compacted.rewritten_data_files_count, compacted.added_data_files_count)
 print(table.scan().to_arrow()["id"].to_pylist())
 spark.stop()
 """

@@ -260,7 +260,7 @@ def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, s
     add_files(table, *([number] for number in range(5, 8)))
     assert ids(source.batches()) == [[5, 6], [7]]
     source.forget_last_commit()
-    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_file_count > 0
+    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_files_count > 0
     add(table, 8)
     assert ids(source.batches()) == [[7], [8]]
 
@@ -271,7 +271,7 @@ def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Sou
     assert ids(source.batches()) == [[1, 2, 3]]
     for number in range(10, 15):
         add(table, number)
-    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_file_count > 0
+    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_files_count > 0
     table.refresh().maintenance.rewrite_manifests()
     add(table, 20)
     assert ids(source.batches()) == [[10, 11, 12, 13, 14, 20]]

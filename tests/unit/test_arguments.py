@@ -345,7 +345,7 @@ def test_objects_say_what_they_are_in_a_line(table: tf.Table) -> None:
 def test_several_keys_in_the_place_of_a_value(table: tf.Table) -> None:
     with pytest.raises(InvalidKeyError, match=r"not \[1, 2\] \(list\)\. For several, give a list: \[\{'id': \.\.\.\}"):
         table.delete_prefix({"id": [1, 2]})
-    assert table.delete_prefix([{"id": 1}, {"id": 2}]).added_delete_file_count == 1
+    assert table.delete_prefix([{"id": 1}, {"id": 2}]).added_delete_files_count == 1
 
 
 def test_directory_of_a_table_is_no_catalog(tmp_path: Path, table: tf.Table) -> None:

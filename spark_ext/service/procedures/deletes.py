@@ -122,5 +122,5 @@ def _row(result: CommitResult) -> dict[str, int | None]:
     return {
         "snapshot_id": result.snapshot_id,
         "deleted_rows_count": result.deleted_row_count,
-        "added_delete_files_count": result.added_delete_file_count,
+        "added_delete_files_count": result.added_delete_files_count,
     }

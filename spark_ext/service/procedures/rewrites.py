@@ -111,16 +111,16 @@ def rewrite_data_files(
     removes_dangling = keywords.pop("remove_dangling_deletes", False)
     chosen = file_condition(where, table)
     result = table.maintenance.compact(where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords)
-    removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
+    removed = result.removed_position_delete_files_count + result.removed_deletion_vectors_count
     if removes_dangling:
         dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)
         removed += dead.removed_position_delete_files_count + dead.removed_deletion_vectors_count
         removed += dead.removed_equality_delete_files_count + dead.removed_range_delete_files_count
     row = {
-        "rewritten_data_files_count": result.rewritten_data_file_count,
-        "added_data_files_count": result.added_data_file_count,
+        "rewritten_data_files_count": result.rewritten_data_files_count,
+        "added_data_files_count": result.added_data_files_count,
         "rewritten_bytes_count": result.rewritten_bytes,
-        "failed_data_files_count": result.failed_data_file_count,
+        "failed_data_files_count": result.failed_data_files_count,
         "removed_delete_files_count": removed,
         "written_bytes_count": result.written_bytes,
         "deleted_rows_count": result.deleted_row_count,
@@ -172,13 +172,13 @@ def convert_deletes(
         where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords
     )
     row = {
-        "removed_equality_delete_files_count": result.removed_equality_delete_file_count,
-        "removed_range_delete_files_count": result.removed_range_delete_file_count,
-        "removed_position_delete_files_count": result.removed_position_delete_file_count,
-        "removed_deletion_vectors_count": result.removed_deletion_vector_count,
-        "removed_data_files_count": result.removed_data_file_count,
-        "added_position_delete_files_count": result.added_position_delete_file_count,
-        "added_deletion_vectors_count": result.added_deletion_vector_count,
+        "removed_equality_delete_files_count": result.removed_equality_delete_files_count,
+        "removed_range_delete_files_count": result.removed_range_delete_files_count,
+        "removed_position_delete_files_count": result.removed_position_delete_files_count,
+        "removed_deletion_vectors_count": result.removed_deletion_vectors_count,
+        "removed_data_files_count": result.removed_data_files_count,
+        "added_position_delete_files_count": result.added_position_delete_files_count,
+        "added_deletion_vectors_count": result.added_deletion_vectors_count,
         "deleted_rows_count": result.deleted_row_count,
         "rewritten_bytes_count": result.rewritten_bytes,
         "commits_count": result.commit_count,

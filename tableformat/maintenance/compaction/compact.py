@@ -11,6 +11,7 @@ did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9)
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -54,22 +55,22 @@ class CompactResult(HtmlResult):
 
     snapshot_id: int | None
     """The last snapshot of the compaction; the head found when there was nothing to do or with `dry_run`."""
-    rewritten_data_file_count: int = 0
+    rewritten_data_files_count: int = 0
     """Data files that left the table."""
-    added_data_file_count: int = 0
+    added_data_files_count: int = 0
     rewritten_bytes: int = 0
     """Bytes of the data files that were read; files without a live row are dropped unread."""
     written_bytes: int = 0
     """Bytes of the new data files; 0 with `dry_run`."""
-    removed_position_delete_file_count: int = 0
-    removed_deletion_vector_count: int = 0
+    removed_position_delete_files_count: int = 0
+    removed_deletion_vectors_count: int = 0
     deleted_row_count: int = 0
     """Rows that deletes had deleted and that are no longer in any file; with `dry_run` at most as many."""
     group_count: int = 0
     """Groups that were committed."""
     failed_group_count: int = 0
     """Groups given up because commits of others kept making them wrong; their new files were removed."""
-    failed_data_file_count: int = 0
+    failed_data_files_count: int = 0
     """Data files in them."""
     commit_count: int = 0
     duration_seconds: float = 0.0
@@ -196,7 +197,7 @@ class _Compaction:
             failed = self._run_plan(plan, view, is_last=attempt == self._rounds)
             if not failed or attempt == self._rounds:
                 failed_files = sum(len(group.tasks) for group in failed)
-                return replace(self._result, failed_group_count=len(failed), failed_data_file_count=failed_files)
+                return replace(self._result, failed_group_count=len(failed), failed_data_files_count=failed_files)
             paths = frozenset(data.file_path for group in failed for data in group.data_files)
             move_to_newest(self._iceberg)
             view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
@@ -340,17 +341,17 @@ def _remove(batch: Sequence[_Rewritten], view: SnapshotView) -> None:
 
 def _added(result: CompactResult, batch: Sequence[_Rewritten], snapshot_id: int | None) -> CompactResult:
     groups = [each.group for each in batch]
-    kinds = [delete.kind for group in groups for delete in group.row_deletes]
+    kinds = Counter(delete.kind for group in groups for delete in group.row_deletes)
     written = sum(each.staged.row_count for each in batch)
     return replace(
         result,
         snapshot_id=snapshot_id,
-        rewritten_data_file_count=result.rewritten_data_file_count + sum(len(group.tasks) for group in groups),
-        added_data_file_count=result.added_data_file_count + sum(len(each.staged.data_files) for each in batch),
+        rewritten_data_files_count=result.rewritten_data_files_count + sum(len(group.tasks) for group in groups),
+        added_data_files_count=result.added_data_files_count + sum(len(each.staged.data_files) for each in batch),
         rewritten_bytes=result.rewritten_bytes + sum(group.rewritten_bytes for group in groups),
         written_bytes=result.written_bytes + sum(each.staged.written_bytes for each in batch),
-        removed_position_delete_file_count=result.removed_position_delete_file_count + kinds.count(DeleteKind.POSITION),
-        removed_deletion_vector_count=result.removed_deletion_vector_count + kinds.count(DeleteKind.DELETION_VECTOR),
+        removed_position_delete_files_count=result.removed_position_delete_files_count + kinds[DeleteKind.POSITION],
+        removed_deletion_vectors_count=result.removed_deletion_vectors_count + kinds[DeleteKind.DELETION_VECTOR],
         deleted_row_count=result.deleted_row_count + sum(group.row_count for group in groups) - written,
         group_count=result.group_count + len(groups),
         commit_count=result.commit_count + 1,
@@ -361,11 +362,11 @@ def _describe(plan: CompactionPlan) -> CompactResult:
     kinds = [delete.kind for group in plan.groups for delete in group.row_deletes]
     return CompactResult(
         snapshot_id=plan.snapshot_id,
-        rewritten_data_file_count=plan.rewritten_data_file_count,
-        added_data_file_count=sum(group.output_file_count for group in plan.groups),
+        rewritten_data_files_count=plan.rewritten_data_files_count,
+        added_data_files_count=sum(group.output_file_count for group in plan.groups),
         rewritten_bytes=plan.rewritten_bytes,
-        removed_position_delete_file_count=kinds.count(DeleteKind.POSITION),
-        removed_deletion_vector_count=kinds.count(DeleteKind.DELETION_VECTOR),
+        removed_position_delete_files_count=kinds.count(DeleteKind.POSITION),
+        removed_deletion_vectors_count=kinds.count(DeleteKind.DELETION_VECTOR),
         deleted_row_count=sum(group.deleted_row_count for group in plan.groups),
         group_count=len(plan.groups),
     )

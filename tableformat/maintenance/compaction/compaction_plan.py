@@ -191,7 +191,7 @@ class CompactionPlan:
         return sum(group.rewritten_bytes for group in self.groups)
 
     @property
-    def rewritten_data_file_count(self) -> int:
+    def rewritten_data_files_count(self) -> int:
         return sum(len(group.tasks) for group in self.groups)
 
     @property
@@ -224,7 +224,7 @@ class CompactionPlan:
     def __str__(self) -> str:
         lines = [
             f"compaction of snapshot {self.snapshot_id}: {len(self.groups)} groups, "
-            f"{self.rewritten_data_file_count} of {self.data_file_count} data files, "
+            f"{self.rewritten_data_files_count} of {self.data_file_count} data files, "
             f"{self.rewritten_bytes:,} bytes to rewrite"
         ]
         for group in self.groups:
@@ -240,7 +240,7 @@ class CompactionPlan:
     def _repr_html_(self) -> str:
         told = [
             ("snapshot", self.snapshot_id or "none"),
-            ("data files to rewrite", f"{self.rewritten_data_file_count:,} of {self.data_file_count:,}"),
+            ("data files to rewrite", f"{self.rewritten_data_files_count:,} of {self.data_file_count:,}"),
             ("bytes to rewrite", figures.size(self.rewritten_bytes)),
             ("left out, over max_rewritten_bytes", figures.counted(len(self.left_out), "group")),
         ]

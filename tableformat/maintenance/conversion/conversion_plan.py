@@ -73,7 +73,7 @@ class ConversionPlan:
     deletes: tuple[DeleteFile, ...] = ()
     """All live ones, of all kinds."""
     slices: tuple[ConversionSlice, ...] = ()
-    resumed_data_file_count: int = 0
+    resumed_data_files_count: int = 0
     """Data files of which a record spoke (MT-14), so that at least some deletes need not be looked for."""
 
     @property

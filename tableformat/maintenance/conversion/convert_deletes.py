@@ -82,25 +82,25 @@ class ConvertResult(HtmlResult):
 
     snapshot_id: int | None
     """The last snapshot of the conversion; the head found when there was nothing to convert or with `dry_run`."""
-    added_position_delete_file_count: int = 0
+    added_position_delete_files_count: int = 0
     """Version 2: one for each data file that has deleted and live rows."""
-    added_deletion_vector_count: int = 0
+    added_deletion_vectors_count: int = 0
     """Version 3: the same."""
-    removed_position_delete_file_count: int = 0
+    removed_position_delete_files_count: int = 0
     """Files that named rows of one data file only and are contained in what that data file got, or it left."""
-    removed_deletion_vector_count: int = 0
+    removed_deletion_vectors_count: int = 0
     """Vectors replaced by a new one of their data file, or gone with it."""
-    removed_equality_delete_file_count: int = 0
-    removed_range_delete_file_count: int = 0
-    removed_data_file_count: int = 0
+    removed_equality_delete_files_count: int = 0
+    removed_range_delete_files_count: int = 0
+    removed_data_files_count: int = 0
     """Data files without a live row left; nothing was rewritten for them."""
     deleted_row_count: int = 0
     """Rows that the converted deletes deleted and no position delete named before."""
-    resolved_data_file_count: int = 0
+    resolved_data_files_count: int = 0
     """Data files that keyed deletes could meet and whose delete columns were therefore looked at."""
-    clean_data_file_count: int = 0
+    clean_data_files_count: int = 0
     """Data files that bounds or an earlier run (MT-14) cleared, or that `where` ruled out: not opened."""
-    resumed_data_file_count: int = 0
+    resumed_data_files_count: int = 0
     """Data files that an earlier run, which was stopped, had converted: looked at again for newer deletes only."""
     rewritten_bytes: int = 0
     """Bytes of new files with row deletes. Data files are never rewritten."""
@@ -418,8 +418,8 @@ def _before(plan: ConversionPlan) -> ConvertResult:
     snapshot = plan.view.snapshot
     return ConvertResult(
         snapshot_id=snapshot.snapshot_id if snapshot else None,
-        clean_data_file_count=len(plan.data_files) - plan.file_count,
-        resumed_data_file_count=plan.resumed_data_file_count,
+        clean_data_files_count=len(plan.data_files) - plan.file_count,
+        resumed_data_files_count=plan.resumed_data_files_count,
     )
 
 
@@ -431,23 +431,23 @@ def _plus(
     format_version: int,
 ) -> ConvertResult:
     """The result with what one slice did."""
-    has_vectors = format_version >= 3
+    form = DeleteKind.DELETION_VECTOR if format_version >= 3 else DeleteKind.POSITION
+    added = Counter({form: sum(file.is_reduced for file in files)})
     kinds = Counter(delete.kind for delete in change.removed_delete_files)
-    reduced = [file for file in files if file.is_reduced]
     # Vectors share files, so a file counts once.
     written = {delete.file_path: delete.file_size_bytes for delete in change.added_delete_files}
     return replace(
         result,
-        added_position_delete_file_count=result.added_position_delete_file_count + (0 if has_vectors else len(reduced)),
-        added_deletion_vector_count=result.added_deletion_vector_count + (len(reduced) if has_vectors else 0),
-        removed_position_delete_file_count=result.removed_position_delete_file_count + kinds[DeleteKind.POSITION],
-        removed_deletion_vector_count=result.removed_deletion_vector_count + kinds[DeleteKind.DELETION_VECTOR],
-        removed_equality_delete_file_count=result.removed_equality_delete_file_count + kinds[DeleteKind.EQUALITY],
-        removed_range_delete_file_count=result.removed_range_delete_file_count + kinds[DeleteKind.RANGE],
-        removed_data_file_count=result.removed_data_file_count + len(change.removed_data_files),
+        added_position_delete_files_count=result.added_position_delete_files_count + added[DeleteKind.POSITION],
+        added_deletion_vectors_count=result.added_deletion_vectors_count + added[DeleteKind.DELETION_VECTOR],
+        removed_position_delete_files_count=result.removed_position_delete_files_count + kinds[DeleteKind.POSITION],
+        removed_deletion_vectors_count=result.removed_deletion_vectors_count + kinds[DeleteKind.DELETION_VECTOR],
+        removed_equality_delete_files_count=result.removed_equality_delete_files_count + kinds[DeleteKind.EQUALITY],
+        removed_range_delete_files_count=result.removed_range_delete_files_count + kinds[DeleteKind.RANGE],
+        removed_data_files_count=result.removed_data_files_count + len(change.removed_data_files),
         deleted_row_count=result.deleted_row_count
         + sum(file.deleted_row_count - file.deleted_before_count for file in files),
-        resolved_data_file_count=result.resolved_data_file_count + len(files),
+        resolved_data_files_count=result.resolved_data_files_count + len(files),
         rewritten_bytes=result.rewritten_bytes + sum(written.values()),
         proofs=(*result.proofs, *_proofs(change, dead)),
     )

@@ -15,13 +15,13 @@ class UpkeepMetrics:
 
     round_count: int = 0
     """Rounds that found something due."""
-    merged_data_file_count: int = 0
-    added_data_file_count: int = 0
-    converted_delete_file_count: int = 0
+    merged_data_files_count: int = 0
+    added_data_files_count: int = 0
+    converted_delete_files_count: int = 0
     """Equality delete files whose rows are named by position now."""
     written_bytes: int = 0
     """Data files, range delete files and row deletes."""
-    expired_snapshot_count: int = 0
+    expired_snapshots_count: int = 0
     lost_race_count: int = 0
     """Merges and conversions that were given up for commits of others; their files were removed."""
     skipped_count: int = 0
@@ -34,11 +34,11 @@ class UpkeepMetrics:
     def add(self, result: UpkeepResult) -> None:
         """Count a round."""
         self.round_count += bool(result.jobs)
-        self.merged_data_file_count += result.merged_data_file_count
-        self.added_data_file_count += result.added_data_file_count
-        self.converted_delete_file_count += result.converted_delete_file_count
+        self.merged_data_files_count += result.merged_data_files_count
+        self.added_data_files_count += result.added_data_files_count
+        self.converted_delete_files_count += result.converted_delete_files_count
         self.written_bytes += result.written_bytes
-        self.expired_snapshot_count += result.expired_snapshot_count
+        self.expired_snapshots_count += result.expired_snapshots_count
         self.lost_race_count += result.lost_race_count
         self.busy_seconds += result.duration_seconds
 

@@ -78,12 +78,12 @@ class UpkeepResult(HtmlResult):
     dry_run: bool = False
 
     @property
-    def merged_data_file_count(self) -> int:
-        return sum(job.rewritten_data_file_count for job in self.jobs if isinstance(job, CompactResult))
+    def merged_data_files_count(self) -> int:
+        return sum(job.rewritten_data_files_count for job in self.jobs if isinstance(job, CompactResult))
 
     @property
-    def added_data_file_count(self) -> int:
-        return sum(job.added_data_file_count for job in self.jobs if isinstance(job, CompactResult))
+    def added_data_files_count(self) -> int:
+        return sum(job.added_data_files_count for job in self.jobs if isinstance(job, CompactResult))
 
     @property
     def lost_race_count(self) -> int:
@@ -93,12 +93,12 @@ class UpkeepResult(HtmlResult):
         return merges + self.lost_conversion_count
 
     @property
-    def converted_delete_file_count(self) -> int:
+    def converted_delete_files_count(self) -> int:
         """Equality delete files whose rows are named by position now (MT-89)."""
-        return sum(job.removed_equality_delete_file_count for job in self.jobs if isinstance(job, ConvertResult))
+        return sum(job.removed_equality_delete_files_count for job in self.jobs if isinstance(job, ConvertResult))
 
     @property
-    def expired_snapshot_count(self) -> int:
+    def expired_snapshots_count(self) -> int:
         return sum(job.expired_snapshots_count for job in self.jobs if isinstance(job, ExpireResult))
 
     @property

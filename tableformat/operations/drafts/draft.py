@@ -390,8 +390,8 @@ class Draft:
             sequence_number=outcome.sequence_number or 0,
             added_row_count=self._change.new_row_count(committed.added_data_files) if committed else 0,
             deleted_row_count=self._change.deleted_row_count if committed else 0,
-            added_data_file_count=len(committed.added_data_files) if committed else 0,
-            added_delete_file_count=len(committed.added_delete_files) if committed else 0,
+            added_data_files_count=len(committed.added_data_files) if committed else 0,
+            added_delete_files_count=len(committed.added_delete_files) if committed else 0,
             # Deletion vectors share files, so a file counts once.
             written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values())
             + outcome.metadata_bytes,

@@ -22,8 +22,8 @@ class CommitResult(HtmlResult):
     """Rows written into data files."""
     deleted_row_count: int | None = 0
     """Rows deleted, as far as the verb read them; None when a blind delete was written, which reads nothing."""
-    added_data_file_count: int = 0
-    added_delete_file_count: int = 0
+    added_data_files_count: int = 0
+    added_delete_files_count: int = 0
     written_bytes: int = 0
     """Data files, delete files and manifests; manifest list and table metadata, a few kilobytes, come on top."""
     attempts: int = 0

@@ -29,10 +29,10 @@ class DeletePreview:
     snapshot_id: int | None
     live_row_count: int
     """Rows that readers see now and would not see any more."""
-    clean_data_file_count: int
+    clean_data_files_count: int
     """Data files that their bounds clear."""
-    partial_data_file_count: int
-    covered_data_file_count: int
+    partial_data_files_count: int
+    covered_data_files_count: int
     """Data files that would not be read at all any more."""
 
 
@@ -80,9 +80,9 @@ def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
     return DeletePreview(
         snapshot_id=view.snapshot.snapshot_id if view.snapshot is not None else None,
         live_row_count=live_row_count,
-        clean_data_file_count=file_counts[Coverage.CLEAN],
-        partial_data_file_count=file_counts[Coverage.PARTIAL],
-        covered_data_file_count=file_counts[Coverage.COVERED],
+        clean_data_files_count=file_counts[Coverage.CLEAN],
+        partial_data_files_count=file_counts[Coverage.PARTIAL],
+        covered_data_files_count=file_counts[Coverage.COVERED],
     )
 
 

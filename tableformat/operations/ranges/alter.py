@@ -228,7 +228,7 @@ def committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) ->
         result,
         snapshot_id=outcome.snapshot_id,
         attempts=outcome.attempts,
-        added_delete_file_count=len(added),
+        added_delete_files_count=len(added),
         tag=planned.tag,
     )
 
@@ -237,8 +237,8 @@ def _result(altered: Altered, files: DroppedFiles) -> RangePartitionsResult:
     return RangePartitionsResult(
         added=tuple(altered.defined.text(each) for each in altered.added),
         dropped=tuple(altered.defined.text(each) for each in altered.dropped),
-        removed_data_file_count=len(files.inside),
+        removed_data_files_count=len(files.inside),
         removed_row_count=sum(data.record_count for data in files.inside),
         removed_bytes=sum(data.file_size_bytes for data in files.inside),
-        straddling_file_count=len(files.straddling),
+        straddling_data_files_count=len(files.straddling),
     )

@@ -63,8 +63,8 @@ class _PlannedDefinition(PlannedChange):
         contents = partition_contents(head, defined)
         self.result = RangePartitionsResult(
             added=tuple(map(defined.text, defined.bounds)),
-            straddling_file_count=contents.straddling_file_count,
-            uncovered_file_count=0 if defined.takes_every_row else contents.elsewhere.file_count,
+            straddling_data_files_count=contents.straddling_file_count,
+            uncovered_data_files_count=0 if defined.takes_every_row else contents.elsewhere.file_count,
         )
         return TableChange(
             operation=Operation.APPEND,

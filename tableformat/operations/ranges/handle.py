@@ -70,13 +70,13 @@ class TableRangePartitions:
 
     def define(self, given: RangePartitions, *, dry_run: bool = False) -> RangePartitionsResult:
         """RP-20: give range partitions to a table that has none, in one commit. Rows that lie elsewhere by then stay
-        and are read; `uncovered_file_count` and `list()` tell of them. The partition spec stays as it is.
+        and are read; `uncovered_data_files_count` and `list()` tell of them. The partition spec stays as it is.
 
         >>> events = catalog.create_table("db.events", columns, key=["year", "id"])
         >>> events.append(pa.table({"year": [1999, 2020], "id": [1, 2]})).added_row_count
         2
         >>> result = events.range_partitions.define(tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1))
-        >>> result.added, result.uncovered_file_count, events.scan().count()
+        >>> result.added, result.uncovered_data_files_count, events.scan().count()
         (('[2020, 2024)',), 1, 2)
         """
         return define_partitions(self._iceberg, self._branch, given, dry_run=dry_run)
@@ -98,7 +98,7 @@ class TableRangePartitions:
         which `metadata_only=True` refuses. InvalidArgumentError for what cannot be; nothing is changed then.
 
         >>> result = sales.range_partitions.alter(add=[(2024, 2025)], drop=[(2020, 2021)])
-        >>> result.dropped, result.removed_data_file_count, sales.scan().count()
+        >>> result.dropped, result.removed_data_files_count, sales.scan().count()
         (('[2020, 2021)',), 1, 2)
         """
         verb = partial(_altered, add=tuple(add), drop=tuple(drop), split=tuple(split), merge=tuple(merge))
@@ -206,7 +206,7 @@ class TableRangePartitions:
         deletes, and for "apply" if one of them recorded no condition.
 
         >>> tag = sales.range_partitions.retire(2020, 2021).tag
-        >>> sales.range_partitions.restore(tag).restored_data_file_count, sales.scan().count()
+        >>> sales.range_partitions.restore(tag).restored_data_files_count, sales.scan().count()
         (1, 3)
         """
         return restore(self._iceberg, self._branch, tag, deletes=deletes, dry_run=dry_run)

@@ -17,17 +17,17 @@ class RangePartitionsResult(HtmlResult):
     """Ranges that exist now, as text."""
     dropped: tuple[str, ...] = ()
     """Partitions that do not exist any more."""
-    removed_data_file_count: int = 0
+    removed_data_files_count: int = 0
     """Data files that lay inside of what was dropped; none was opened."""
     removed_row_count: int = 0
     """Rows in them, before deletes."""
     removed_bytes: int = 0
-    straddling_file_count: int = 0
+    straddling_data_files_count: int = 0
     """Data files with rows on both sides of a border: their rows are deleted by one range delete."""
-    uncovered_file_count: int = 0
+    uncovered_data_files_count: int = 0
     """Data files that may have rows which nothing covers, of a table that had no range partitions before."""
-    added_delete_file_count: int = 0
-    restored_data_file_count: int = 0
+    added_delete_files_count: int = 0
+    restored_data_files_count: int = 0
     tag: str | None = None
     """The tag that keeps what `retire` took away."""
     attempts: int = 0

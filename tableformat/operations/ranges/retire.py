@@ -276,7 +276,7 @@ class _PlannedRestoration(PlannedChange):
 
     def result(self, change: TableChange) -> RangePartitionsResult:
         count = len(change.added_data_files)
-        return RangePartitionsResult(added=self._restored, restored_data_file_count=count, tag=self._tag)
+        return RangePartitionsResult(added=self._restored, restored_data_files_count=count, tag=self._tag)
 
 
 def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:

@@ -67,7 +67,7 @@ class TestDeletePrefix:
         document = lake.json("delete-prefix", TABLE, "id1=C")
         assert (document["dry_run"], document["previous_snapshot_id"]) == (False, before)
         assert document["snapshot_id"] == snapshot_id(lake)
-        assert (document["added_delete_file_count"], document["deleted_row_count"]) == (1, None)
+        assert (document["added_delete_files_count"], document["deleted_row_count"]) == (1, None)
 
     def test_dry_run_counts_live_rows_and_changes_nothing(self, lake: Lake) -> None:
         before, files = snapshot_id(lake), sorted(lake.directory.rglob("*.parquet"))
@@ -127,7 +127,7 @@ class TestDeleteRange:
 
     def test_composite_bounds_of_the_key(self, lake: Lake) -> None:
         document = lake.json("delete-range", TABLE, "--lower", "B,1", "--upper", "C,1")
-        assert document["added_delete_file_count"] == 1
+        assert document["added_delete_files_count"] == 1
         assert live_keys(lake) == [("A", 2), ("A", 3), ("B", 0), ("C", 2), ("C", 3)]
 
     def test_open_side_takes_nulls_in_and_a_null_can_be_named(self, lake: Lake) -> None:
@@ -175,7 +175,7 @@ class TestConvertDeletes:
         assert (planned["dry_run"], planned["deleted_row_count"]) == (True, 3)
         assert snapshot_id(lake) == before
         done = lake.json("convert-deletes", TABLE)
-        same = ("removed_range_delete_file_count", "removed_equality_delete_file_count", "deleted_row_count")
+        same = ("removed_range_delete_files_count", "removed_equality_delete_files_count", "deleted_row_count")
         assert [done[name] for name in same] == [planned[name] for name in same] == [1, 1, 3]
         assert {entry["kind"] for entry in lake.json("deletes", TABLE)["delete_files"]} == {"position"}
         assert live_keys(lake) == rows
@@ -312,5 +312,5 @@ def test_table_without_a_key(tmp_path: Path) -> None:
         )
     lake = Lake(tmp_path / "lake")
     assert "has no key" in lake.error("delete-prefix", "db.log", "line=a")["message"]
-    assert lake.json("delete-range", "db.log", "--on", "line", "--upper", "b")["added_delete_file_count"] == 1
+    assert lake.json("delete-range", "db.log", "--on", "line", "--upper", "b")["added_delete_files_count"] == 1
     assert lake.json("head", "db.log")["rows"] == [{"line": "b"}]

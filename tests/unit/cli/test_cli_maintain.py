@@ -206,7 +206,7 @@ class TestCompact:
         assert lines[-1] == f"Run it: tableformat compact db.t {where} --min-input-files 3 {shlex.join(further)}"
         assert head(ill, "db.t") == before
         _, *words = shlex.split(lines[-1].removeprefix("Run it: "))
-        assert ill.json(*words)["rewritten_data_file_count"] == 6
+        assert ill.json(*words)["rewritten_data_files_count"] == 6
 
     def test_json_has_the_fields_of_the_result(self, ill: Lake) -> None:
         planned = ill.json("compact", "db.t", "--dry-run")
@@ -215,7 +215,7 @@ class TestCompact:
         assert (group["kind"], group["data_file_count"], len(group["file_paths"])) == ("merge", 6, 6)
         before = keys(ill, "db.t")
         done = ill.json("compact", "db.t")
-        assert (done["dry_run"], done["rewritten_data_file_count"], done["added_data_file_count"]) == (False, 6, 1)
+        assert (done["dry_run"], done["rewritten_data_files_count"], done["added_data_files_count"]) == (False, 6, 1)
         assert keys(ill, "db.t") == before
 
     def test_group_that_is_dropped_saves_without_a_byte_and_partitions_are_readable(self, tmp_path: Path) -> None:
@@ -340,9 +340,9 @@ class TestConvertDeletes:
         lake = Lake(tmp_path / "lake")
         before = keys(lake, "db.t")
         some = lake.json("convert-deletes", "db.t", "--where", "id1 = 'a'")
-        assert (some["resolved_data_file_count"], some["removed_equality_delete_file_count"]) == (1, 0)
+        assert (some["resolved_data_files_count"], some["removed_equality_delete_files_count"]) == (1, 0)
         rest = lake.json("convert-deletes", "db.t", "--max-commits", "1")
-        assert rest["removed_equality_delete_file_count"] == 2
+        assert rest["removed_equality_delete_files_count"] == 2
         assert keys(lake, "db.t") == before
         assert "unknown column 'id3'" in lake.error("convert-deletes", "db.t", "--where", "id3 = 1")["message"]
         assert "max_commits" in lake.error("convert-deletes", "db.t", "--max-commits", "0")["message"]
@@ -543,7 +543,7 @@ def test_jobs_of_a_branch_leave_main_alone(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     lake.json("delete-prefix", "db.t", "id1=a", "id2=1", "--branch", "side")
     main = head(lake, "db.t")
-    assert lake.json("convert-deletes", "db.t", "--branch", "side")["removed_range_delete_file_count"] == 1
+    assert lake.json("convert-deletes", "db.t", "--branch", "side")["removed_range_delete_files_count"] == 1
     assert head(lake, "db.t") == main
 
 

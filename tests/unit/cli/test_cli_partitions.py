@@ -85,7 +85,7 @@ def test_what_is_retired_comes_back(lake: Lake) -> None:
     assert (tried["dry_run"], tried["dropped"]) == (True, ["[2020, 2021)"])
     run = lake.run("retire", TABLE, "[2020, 2021)")
     assert run.stdout.splitlines()[1] == "Kept: tableformat restore db.sales retired-2020-2021"
-    assert lake.run("restore", TABLE, "retired-2020-2021", "-o", "json").document["restored_data_file_count"] == 1
+    assert lake.run("restore", TABLE, "retired-2020-2021", "-o", "json").document["restored_data_files_count"] == 1
     assert lake.run("restore", TABLE, "retired-2020-2021").status == 1
 
 

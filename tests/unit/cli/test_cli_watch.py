@@ -145,7 +145,7 @@ def test_upkeep_does_once_what_is_due(lake: Lake) -> None:
         for number in range(4):
             table.append(rows("a", [number]))
         tried = lake.json("upkeep", "db.small", "--dry-run")
-        assert (tried["dry_run"], tried["merged_data_file_count"]) == (True, 4)
+        assert (tried["dry_run"], tried["merged_data_files_count"]) == (True, 4)
         assert "db.small: 4 data files became 1" in lake.run("upkeep", "db.small", "--yes").stdout
         assert table.refresh().inspect.data_files().num_rows == 1
 

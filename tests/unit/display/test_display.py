@@ -125,7 +125,7 @@ def test_change_counts_range_deletes_once() -> None:
             "Snapshot 7: 2 rows added, 1 row deleted, 1.5 KB written in 500 ms after 3 attempts.",
         ),
         (
-            {"attempts": 1, "deleted_row_count": None, "added_delete_file_count": 1, "written_bytes": 900},
+            {"attempts": 1, "deleted_row_count": None, "added_delete_files_count": 1, "written_bytes": 900},
             "Snapshot 7: 1 delete file added, no row read, 900 B written in 0 ms.",
         ),
     ],

@@ -59,7 +59,7 @@ def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(fa
     table = filled(faulty, 2)
     once(faulty, lambda other: other.upgrade())
     result = table.delete("id = 2 OR id = 3", mode="scan")
-    assert (result.attempts, result.deleted_row_count, result.added_delete_file_count) == (2, 4, 2)
+    assert (result.attempts, result.deleted_row_count, result.added_delete_files_count) == (2, 4, 2)
     assert_only_vectors(table)
     assert ids(table) == [(region, number) for region in "ab" for number in (1, 4, 5)]
 
@@ -85,7 +85,7 @@ def test_a_conversion_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     table.delete_rows(pa.table({"note": ["b4"]}))
     once(faulty, lambda other: other.upgrade())
     result = table.maintenance.convert_deletes()
-    assert (result.added_deletion_vector_count, result.added_position_delete_file_count) == (2, 0)
+    assert (result.added_deletion_vectors_count, result.added_position_delete_files_count) == (2, 0)
     assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert ids(table) == [("a", 1), ("a", 3), ("a", 4), ("a", 5), ("b", 1), ("b", 2), ("b", 3), ("b", 5)]
 
@@ -155,7 +155,7 @@ def test_a_conversion_meets_a_new_vector(faulty: FaultyCatalog) -> None:
     table.delete_prefix({"region": "a", "id": 2})
     once(faulty, lambda other: other.delete("note = 'a4'", mode="scan"))
     result = table.maintenance.convert_deletes()
-    assert (result.added_deletion_vector_count, result.removed_deletion_vector_count) == (1, 1)
+    assert (result.added_deletion_vectors_count, result.removed_deletion_vectors_count) == (1, 1)
     assert ids(table)[:3] == [("a", 1), ("a", 3), ("a", 5)]
 
 

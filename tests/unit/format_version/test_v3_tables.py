@@ -243,9 +243,9 @@ def test_conversion_merges_with_the_vector_that_is_there(tmp_path: Path) -> None
     preview = table.maintenance.convert_deletes(dry_run=True)
     result = table.maintenance.convert_deletes()
     for told in (preview, result):
-        assert (told.added_deletion_vector_count, told.removed_deletion_vector_count) == (1, 1)
-        assert (told.added_position_delete_file_count, told.removed_position_delete_file_count) == (0, 0)
-        assert (told.removed_range_delete_file_count, told.deleted_row_count) == (1, 1)
+        assert (told.added_deletion_vectors_count, told.removed_deletion_vectors_count) == (1, 1)
+        assert (told.added_position_delete_files_count, told.removed_position_delete_files_count) == (0, 0)
+        assert (told.removed_range_delete_files_count, told.deleted_row_count) == (1, 1)
     assert sorted(vector.record_count for vector in vectors(table).values()) == [1, 2]
     assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert ids(table) == [("a", 1), ("a", 3), ("a", 5), ("b", 1)]
@@ -266,7 +266,7 @@ def test_position_deletes_from_before_the_upgrade_stay_valid_until_a_vector_take
     assert ids(table) == [("a", 2), ("a", 3), ("a", 4), ("b", 3), ("b", 4)]
     table.delete_rows(pa.table({"note": ["a4"]}))
     result = table.maintenance.convert_deletes()
-    assert (result.added_deletion_vector_count, result.removed_position_delete_file_count) == (1, 1)
+    assert (result.added_deletion_vectors_count, result.removed_position_delete_files_count) == (1, 1)
     assert ids(table) == [("a", 2), ("a", 3), ("b", 3), ("b", 4)]
     assert [delete.kind for delete in live_delete_files(table)] == [DeleteKind.DELETION_VECTOR] * 2
 

@@ -68,7 +68,7 @@ def test_upkeep_keeps_to_borders(catalog: tf.Catalog) -> None:
     table.set_properties({"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"})
     for start in range(3):
         table.append(rows(start, 50 + start))
-    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 6
+    assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 6
     assert listed(table) == [("[0, 50)", 1, 3, 0), ("[50, 100)", 1, 3, 0)]
 
 

@@ -42,7 +42,7 @@ def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Pa
     (data,) = live_data_files(table)
     assert live_tuples(table) == before
     assert (data.sequence_number, data.record_count) == (planned, 53)
-    assert (result.rewritten_data_file_count, result.added_data_file_count, result.deleted_row_count) == (5, 1, 0)
+    assert (result.rewritten_data_files_count, result.added_data_files_count, result.deleted_row_count) == (5, 1, 0)
     assert (result.group_count, result.commit_count, result.failed_group_count) == (1, 1, 0)
     assert result.snapshot_id == table.snapshot_id
     assert result.written_bytes == data.file_size_bytes
@@ -86,7 +86,7 @@ def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path
     assert live_tuples(table) == before
     assert live_delete_files(table) == []
     assert sorted(data.record_count for data in live_data_files(table)) == [6, 6]
-    assert (result.removed_position_delete_file_count, result.deleted_row_count) == (2, 8)
+    assert (result.removed_position_delete_files_count, result.deleted_row_count) == (2, 8)
 
 
 def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
     assert sorted(delete.kind.value for delete in live_delete_files(table)) == ["equality", "range"]
     assert all(not task.has_deletes for task in table.scan().plan().tasks)
     result = table.maintenance.convert_deletes()
-    assert (result.resolved_data_file_count, live_delete_files(table), live_tuples(table)) == (0, [], before)
+    assert (result.resolved_data_files_count, live_delete_files(table), live_tuples(table)) == (0, [], before)
 
 
 def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
     table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
     assert live_tuples(table) == []
     result = table.maintenance.compact()
-    assert (live_data_files(table), result.rewritten_data_file_count, result.added_data_file_count) == ([], 2, 0)
+    assert (live_data_files(table), result.rewritten_data_files_count, result.added_data_files_count) == ([], 2, 0)
     assert [delete.kind for delete in live_delete_files(table)] == [DeleteKind.EQUALITY]
-    assert result.removed_position_delete_file_count == 2
+    assert result.removed_position_delete_files_count == 2
     assert result.deleted_row_count == 20
 
 
@@ -146,7 +146,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     result = table.maintenance.compact(dry_run=True)
     assert files_on_disk(table) == before
     assert (result.dry_run, result.snapshot_id) == (True, table.snapshot_id)
-    assert (result.rewritten_data_file_count, result.added_data_file_count) == (5, 1)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (5, 1)
     assert result.plan is not None
     assert "merge 5 files into 1" in str(result.plan)
 
@@ -306,7 +306,7 @@ def test_rows_of_v3_tables_keep_their_ids(tmp_path: Path) -> None:
     before = sorted(table.scan(columns=columns).to_arrow().to_pylist(), key=lambda row: row["id2"])
     result = table.maintenance.compact()
     assert table.scan(columns=columns).to_arrow().to_pylist() == before
-    assert (result.removed_deletion_vector_count, live_delete_files(table)) == (5, [])
+    assert (result.removed_deletion_vectors_count, live_delete_files(table)) == (5, [])
 
 
 # -- beside writers ---------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> 
 
     result = table.maintenance.compact(progress=always)
     assert (result.group_count, result.failed_group_count, result.commit_count) == (2, 1, 2)
-    assert result.failed_data_file_count == 5
+    assert result.failed_data_files_count == 5
     partitions = sorted(data.partition for data in live_data_files(table.refresh()))
     assert partitions == [("a",), *[("b",)] * 5, ("c",)]
     assert set(seen) == {"rows"}
@@ -205,5 +205,5 @@ def test_named_data_files_alone_are_rewritten(tmp_path: Path) -> None:
     before = {file.file_path for file in live_data_files(table)}
     named = sorted(before)[:2]
     result = table.maintenance.compact(rewrite_all=True, only_paths=named)
-    assert result.rewritten_data_file_count == 2
+    assert result.rewritten_data_files_count == 2
     assert before - {file.file_path for file in live_data_files(table.refresh())} == set(named)

@@ -41,7 +41,7 @@ def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_file
         table.append(rows("a", range(start, start + 10)))
         table.delete_range(lower=("a", start + 2), upper=("a", start + 5))
     result = table.maintenance.convert_deletes()
-    assert (result.removed_range_delete_file_count, result.resolved_data_file_count) == (2, 2)
+    assert (result.removed_range_delete_files_count, result.resolved_data_files_count) == (2, 2)
     assert live_tuples(table) == [("a", number, "x") for number in range(20) if number % 10 not in (2, 3, 4)]
     assert keyed_deletes(table) == []
 
@@ -66,7 +66,7 @@ def test_two_slices_keep_deletes_that_the_second_needs(tmp_path: Path) -> None:
     table = another_handle(table)
     assert live_tuples(table) == before
     result = table.maintenance.convert_deletes()
-    assert result.resumed_data_file_count > 0, "the first of two leaves a record (MT-14)"
+    assert result.resumed_data_files_count > 0, "the first of two leaves a record (MT-14)"
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -83,7 +83,7 @@ def test_chosen_files_leave_no_record(tmp_path: Path) -> None:
     assert len(named) == 2
     assert named < set(every_second)
     result = table.maintenance.convert_deletes()
-    assert (result.resumed_data_file_count, result.resolved_data_file_count) == (0, 7), "the upserted file too"
+    assert (result.resumed_data_files_count, result.resolved_data_files_count) == (0, 7), "the upserted file too"
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -102,7 +102,7 @@ def test_some_kinds_leave_no_record(tmp_path: Path) -> None:
         module.convert_deletes(table.iceberg, "main", kinds={DeleteKind.EQUALITY}, progress=stop)
     table = another_handle(table)
     assert live_tuples(table) == before
-    assert table.maintenance.convert_deletes().resumed_data_file_count == 0
+    assert table.maintenance.convert_deletes().resumed_data_files_count == 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -169,7 +169,7 @@ def test_what_says_too_little_is_no_record(tmp_path: Path, told: dict[str, str])
     table.iceberg.append(rows("b", range(3)), snapshot_properties=told)
     assert table.refresh().view.snapshot.summary.additional_properties.items() >= told.items()
     before = live_tuples(table)
-    assert table.maintenance.convert_deletes().resumed_data_file_count == 0
+    assert table.maintenance.convert_deletes().resumed_data_files_count == 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 

@@ -177,7 +177,7 @@ def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: s
     assert before == [("a", number, "x") for number in range(15, 20)]
     result = table.maintenance.convert_deletes()
     assert live_tuples(table) == before
-    assert (result.removed_data_file_count, result.deleted_row_count) == (1, 14)
+    assert (result.removed_data_files_count, result.deleted_row_count) == (1, 14)
     assert keyed_deletes(table) == []
     assert len(live_delete_files(table)) == 1
 
@@ -203,8 +203,8 @@ def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, 
     result = another_handle(table).maintenance.convert_deletes()
     for path, bytes_before in content.items():
         Path(path.removeprefix("file://")).write_bytes(bytes_before)
-    assert result.resumed_data_file_count == len(converted)
-    assert result.resolved_data_file_count == len(all_paths) - len(converted)
+    assert result.resumed_data_files_count == len(converted)
+    assert result.resolved_data_files_count == len(all_paths) - len(converted)
     assert keyed_deletes(table.refresh()) == []
     assert live_tuples(table) == before
 
@@ -217,7 +217,7 @@ def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> 
     table.delete_rows(rows("a", [0, 1, 50, 59]).select(["id1", "id2"]))
     table.upsert(rows("a", [2, 58], "newer"))
     before = live_tuples(table)
-    assert table.maintenance.convert_deletes().resumed_data_file_count > 0
+    assert table.maintenance.convert_deletes().resumed_data_files_count > 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -237,7 +237,7 @@ def test_row_deletes_from_before_the_record_stay_in_what_later_deletes_make(tmp_
     table = another_handle(table)
     table.delete_rows(rows("a", [start + 5 for start in starts]).select(["id1", "id2"]))
     before = live_tuples(table)
-    assert table.maintenance.convert_deletes().resumed_data_file_count >= 3
+    assert table.maintenance.convert_deletes().resumed_data_files_count >= 3
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -255,7 +255,7 @@ def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
     table = another_handle(table)
     table.rollback(snapshot_id=head)
     result = table.maintenance.convert_deletes()
-    assert result.resumed_data_file_count == 0
+    assert result.resumed_data_files_count == 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
@@ -279,11 +279,11 @@ def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None
         target_file_size_bytes=1_000_000,
         progress=Meanwhile(delete_and_convert_one),
     )
-    assert (compacted.group_count, compacted.added_data_file_count) == (1, 1)
+    assert (compacted.group_count, compacted.added_data_files_count) == (1, 1)
     table = another_handle(table)
     record = table.metadata.snapshots[-2].summary.additional_properties
     assert data_paths(table)[0] < record[CONVERTED_FILES_UNTIL]
-    assert table.maintenance.convert_deletes().resumed_data_file_count == 1
+    assert table.maintenance.convert_deletes().resumed_data_files_count == 1
     assert [row[1] for row in live_tuples(table)] == [number for number in range(40) if number % 10 != 3]
     assert keyed_deletes(table) == []
 
@@ -387,8 +387,8 @@ def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
     before = live_tuples(table)
     upgrade = Meanwhile(lambda: other.set_properties(**{"format-version": "3"}))
     result = table.maintenance.convert_deletes(progress=upgrade)
-    assert result.added_deletion_vector_count > 0
-    assert result.added_position_delete_file_count == 0
+    assert result.added_deletion_vectors_count > 0
+    assert result.added_position_delete_files_count == 0
     assert live_tuples(table) == before
     assert unnamed(table) == set()
 
@@ -453,12 +453,12 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
     table.delete_range(lower=("a", 18), upper=("b", 5))
     before = live_tuples(table)
     result = table.maintenance.convert_deletes(where="id1 = 'a'")
-    assert (result.removed_range_delete_file_count, result.resolved_data_file_count) == (1, 2)
+    assert (result.removed_range_delete_files_count, result.resolved_data_files_count) == (1, 2)
     assert live_tuples(table) == before
     assert keyed_deletes(table) == [DeleteKind.RANGE]
     assert all(CONVERTED_FILES_UNTIL not in each.summary.additional_properties for each in table.metadata.snapshots)
     rest = table.maintenance.convert_deletes()
-    assert rest.removed_range_delete_file_count == 1
+    assert rest.removed_range_delete_files_count == 1
     assert live_tuples(table) == before
 
 

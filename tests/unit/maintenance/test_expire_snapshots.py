@@ -533,7 +533,7 @@ def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) 
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     fresh = another_handle(table)
     assert live_tuples(fresh) == before
-    assert fresh.maintenance.compact(rewrite_all=True).rewritten_data_file_count == 2
+    assert fresh.maintenance.compact(rewrite_all=True).rewritten_data_files_count == 2
     assert live_tuples(fresh) == before
 
 

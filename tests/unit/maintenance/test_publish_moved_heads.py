@@ -180,7 +180,7 @@ def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, num
     main.append(rows("m", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
     before_commit(ingest, number, lambda: name_no_target(tmp_path))
-    assert ingest.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    assert ingest.maintenance.convert_deletes().removed_range_delete_files_count == 1
     carried = [("m", 1, "x")] if number == 2 else []
     assert live_tuples(ingest) == [*(row for row in TEN_ROWS if row[1] != 3), *carried]
 

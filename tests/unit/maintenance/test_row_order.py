@@ -129,7 +129,7 @@ def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int)
     ids = ["_row_id"] if version == 3 else []
     before = table.scan(columns=[*POINTS.names, *ids]).to_arrow()
     result = table.maintenance.compact(sort_by=["name DESC NULLS FIRST", "a"], rewrite_all=True)
-    assert (result.rewritten_data_file_count, result.added_data_file_count) == (5, 1)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (5, 1)
     after = table.refresh().scan(columns=[*POINTS.names, *ids]).to_arrow()
     keys = [("name", "descending", "at_start"), ("a", "ascending", "at_start")]
     assert after.select(POINTS.names) == before.select(POINTS.names).sort_by(keys).combine_chunks()

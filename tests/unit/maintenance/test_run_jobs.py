@@ -68,7 +68,7 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
     head = table.snapshot_id
     result = table.maintenance.run(dry_run=True)
     assert table.refresh().snapshot_id == head
-    assert result.report_of("convert_deletes").result.removed_range_delete_file_count == 2
+    assert result.report_of("convert_deletes").result.removed_range_delete_files_count == 2
     assert all(report.result is None or report.result.dry_run for report in result.jobs)
 
 
@@ -236,7 +236,7 @@ def test_a_window_over_days_moves(tmp_path: Path) -> None:
 
 def test_text_of_a_run() -> None:
     """A line for each job: what it did, or why not."""
-    converted = ConvertResult(snapshot_id=None, removed_range_delete_file_count=3, duration_seconds=9.0)
+    converted = ConvertResult(snapshot_id=None, removed_range_delete_files_count=3, duration_seconds=9.0)
     jobs = (
         JobReport(job="convert_deletes", status=JobStatus.DONE, result=converted, duration_seconds=1.256),
         JobReport(job="compact", status=JobStatus.FAILED, reason="it is locked", result=None),

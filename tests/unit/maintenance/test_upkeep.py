@@ -92,7 +92,7 @@ def test_a_thread_does_it_beside_the_writer(tmp_path: Path) -> None:
     assert table.maintenance.wait_for_upkeep(60)
     assert found(table) == left
     metrics = table.maintenance.upkeep_metrics
-    assert metrics.merged_data_file_count >= 4
+    assert metrics.merged_data_files_count >= 4
     assert (metrics.failure_count, metrics.last_failure) == (0, "")
     assert int(summary(table)["total-data-files"]) < 20
 
@@ -157,13 +157,13 @@ def test_a_lost_race_costs_the_merge_and_nothing_else(tmp_path: Path) -> None:
     left = replace_often(table, 8)
     with interrupted_by(lambda: another_handle(table).delete("id2 = 3", mode="scan")):
         (result,) = table.maintenance.upkeep()
-    assert (result.lost_race_count, result.merged_data_file_count, result.is_over) == (1, 0, True)
+    assert (result.lost_race_count, result.merged_data_files_count, result.is_over) == (1, 0, True)
     assert found(table) == {key: payload for key, payload in left.items() if key != ("a", 3)}
     directory = Path(str(local_path(table.location))) / "data"
     assert len(list(directory.rglob("*.parquet"))) == int(summary(table)["total-data-files"]) + sum(
         1 for _ in directory.rglob("*delete*")
     )
-    assert table.maintenance.upkeep()[0].merged_data_file_count > 0
+    assert table.maintenance.upkeep()[0].merged_data_files_count > 0
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     table = table_of(tmp_path, "off")
     replace_often(table, 8)
     (result,) = table.maintenance.upkeep(dry_run=True)
-    assert result.merged_data_file_count == 8
+    assert result.merged_data_files_count == 8
     assert int(summary(table)["total-data-files"]) == 8
 
 
@@ -372,7 +372,7 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     table.append(rows("a", range(20_000)))
     for first in (0, 2_500):
         table.replace(rows("a", range(first, first + 2_500)), prefix=["id1", "id2"])
-        assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
+        assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 0
     table.replace(rows("a", range(5_000, 7_500)), prefix=["id1", "id2"])
     merge = table.maintenance.upkeep()[0].jobs[0]
     assert isinstance(merge, CompactResult)
@@ -387,7 +387,7 @@ def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
     table = table_of(tmp_path, "off")
     for ids in (range(60_000), range(12_000), range(2_200), range(2_200, 4_400)):
         table.replace(rows("a", ids), prefix=["id1", "id2"])
-    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
+    assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 0
 
 
 def test_neighbours_that_overlap_a_little_are_both_bases(tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_neighbours_that_overlap_a_little_are_both_bases(tmp_path: Path) -> None
         table.replace(rows("a", range(first, first + 4_000), "z"), prefix=["id1", "id2"])
     table.delete_prefix({"id1": "a", "id2": 7})
     (merged, *_) = table.maintenance.upkeep()
-    assert merged.merged_data_file_count == 3
+    assert merged.merged_data_files_count == 3
     assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 41_999)
 
 
@@ -410,9 +410,9 @@ def test_levels_are_merged_while_a_base_waits_for_room(tmp_path: Path) -> None:
     for first in range(0, 8_000, 2_000):
         table.replace(rows("a", range(first, first + 2_000)), prefix=["id1", "id2"])
     (waiting,) = table.maintenance.upkeep(dry_run=True)
-    assert waiting.merged_data_file_count == 5
+    assert waiting.merged_data_files_count == 5
     table.set_properties({"tableformat.upkeep.write-amplification": "1.5"})
-    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 4
+    assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 4
     assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 20_000)
 
 
@@ -426,7 +426,7 @@ def test_bases_with_nothing_in_common_are_merged_by_themselves(tmp_path: Path) -
     total = sum(table.inspect.data_files().column("file_size_in_bytes").to_pylist())
     table.set_properties({"tableformat.upkeep.max-bytes": str(total * 2 // 3)})
     first_round, *_ = table.maintenance.upkeep()
-    assert first_round.merged_data_file_count == 3
+    assert first_round.merged_data_files_count == 3
     assert table.inspect.data_files().num_rows == 2
     assert table.scan().count() == 40_000
 
@@ -459,15 +459,15 @@ def test_equality_deletes_of_many_keys_are_converted(tmp_path: Path, version: st
     (result,) = table.maintenance.upkeep()
     (converted,) = result.jobs
     assert isinstance(converted, ConvertResult)
-    assert (converted.removed_equality_delete_file_count, converted.removed_range_delete_file_count) == (5, 0)
+    assert (converted.removed_equality_delete_files_count, converted.removed_range_delete_files_count) == (5, 0)
     assert result.written_bytes == converted.rewritten_bytes > 0
-    assert result.converted_delete_file_count == 5
+    assert result.converted_delete_files_count == 5
     assert table.maintenance.upkeep()[0].jobs == ()
     assert kinds_of(table) == {DeleteKind.RANGE, DeleteKind.POSITION if version == "2" else DeleteKind.DELETION_VECTOR}
     del left["a", 30]
     assert found(table) == left
     assert table.verify(deep=True).is_clean
-    assert table.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    assert table.maintenance.convert_deletes().removed_range_delete_files_count == 1
     assert found(table) == left
 
 
@@ -521,7 +521,7 @@ def test_a_conversion_of_some_kinds_leaves_no_record(tmp_path: Path) -> None:
     table.delete_prefix({"id1": "a", "id2": 25})
     convert_deletes(table.iceberg, "main", kinds={DeleteKind.EQUALITY}, max_commits=4)
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
-    assert table.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    assert table.maintenance.convert_deletes().removed_range_delete_files_count == 1
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
 
 

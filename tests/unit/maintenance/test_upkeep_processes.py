@@ -63,7 +63,7 @@ def test_a_child_of_a_fork_finds_no_lock_that_the_thread_held(tmp_path: Path, mo
     assert BACKGROUND.wait(60)
     assert begun == ["main", "main"]
     metrics = table.maintenance.upkeep_metrics
-    assert (metrics.merged_data_file_count, metrics.failure_count) == (8, 0)
+    assert (metrics.merged_data_files_count, metrics.failure_count) == (8, 0)
     assert sorted(table.refresh().scan().to_arrow()["id2"].to_pylist()) == list(range(8))
 
 
@@ -86,7 +86,7 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
         assert removing.wait(60)
         BACKGROUND.stop_for_a_fork()
         try:
-            assert table.maintenance.upkeep_metrics.expired_snapshot_count > 0
+            assert table.maintenance.upkeep_metrics.expired_snapshots_count > 0
         finally:
             BACKGROUND.go_on()
         assert BACKGROUND.wait(60)

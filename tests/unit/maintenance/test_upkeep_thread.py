@@ -103,7 +103,7 @@ def test_what_a_writer_does_after_its_commit_is_counted(tmp_path: Path) -> None:
     table = table_of(tmp_path, "writer")
     append_often(table, 4)
     metrics = table.maintenance.upkeep_metrics
-    assert (metrics.merged_data_file_count, metrics.added_data_file_count) == (4, 1)
+    assert (metrics.merged_data_files_count, metrics.added_data_files_count) == (4, 1)
 
 
 class Recorded:

@@ -81,11 +81,11 @@ def _update(table: tf.Table, model: dict[int, int]) -> None:
 
 
 def _convert(table: tf.Table, model: dict[int, int]) -> None:
-    assert table.maintenance.convert_deletes().removed_equality_delete_file_count == COMMITS
+    assert table.maintenance.convert_deletes().removed_equality_delete_files_count == COMMITS
 
 
 def _compact(table: tf.Table, model: dict[int, int]) -> None:
-    assert table.maintenance.compact(delete_ratio_threshold=0.01).added_data_file_count == 1
+    assert table.maintenance.compact(delete_ratio_threshold=0.01).added_data_files_count == 1
 
 
 @pytest.mark.parametrize(("verb", "at_most"), [(_get, 1), (_update, 2), (_convert, 1), (_compact, 1)])

@@ -51,7 +51,7 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
     table.append(rows((3, 9), (5, 9)))
     batch: dict[str, Any] = {"application_id": "loader", "batch_id": 1}
     result = table.commit(write, staged, **batch)
-    assert (result.added_row_count, result.deleted_row_count, result.added_delete_file_count) == (2, 4, 0)
+    assert (result.added_row_count, result.deleted_row_count, result.added_delete_files_count) == (2, 4, 0)
     kept = [(0, 0), (1, 0), (2, 7), (4, 8), (5, 0), (5, 9)]
     assert stored(table) == kept
     assert table.commit(write, staged, **batch).already_applied

@@ -119,7 +119,7 @@ def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     assert numbers(delete)["added-equality-delete-files"] == 1
     removed = numbers(replace)
     assert replace.to_dict()["operation"] == "replace"
-    assert removed["removed-data-files"] == compacted.rewritten_data_file_count == 4
+    assert removed["removed-data-files"] == compacted.rewritten_data_files_count == 4
 
 
 def test_a_reporter_that_fails_is_no_error_of_the_verb(table: tf.Table, caplog: pytest.LogCaptureFixture) -> None:

@@ -145,7 +145,7 @@ def test_files_are_added_where_they_are(catalog: tf.Catalog, tmp_path: Path, ver
     pq.write_table(rows(9), tmp_path / "b.parquet")
     paths = [str(tmp_path / "a.parquet"), f"file://{tmp_path}/b.parquet"]
     result = table.add_files(paths)
-    assert (result.added_data_file_count, result.added_row_count) == (2, 3)
+    assert (result.added_data_files_count, result.added_row_count) == (2, 3)
     assert [row[0] for row in live_tuples(table)] == [1, 7, 8, 9]
     with pytest.raises(AlreadyExistsError, match=r"b\.parquet"):
         table.add_files(paths[1:])

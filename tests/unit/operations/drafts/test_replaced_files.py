@@ -73,7 +73,7 @@ def test_whole_files_leave_and_no_delete_is_written(version: str, catalog: tf.Ca
         if "n_trunc=10" in file.file_path:
             Path(file.file_path.removeprefix("file://")).unlink()
     result = interval(table, rows(11, id=1))
-    assert (result.deleted_row_count, result.added_delete_file_count, result.added_row_count) == (None, 0, 1)
+    assert (result.deleted_row_count, result.added_delete_files_count, result.added_row_count) == (None, 0, 1)
     assert kinds(table) == {"data": 3}
     assert live_values(table, "n") == [*range(10), 11, *range(20, 30)]
     assert table.verify(snapshot_id=table.snapshot_id).is_clean
@@ -90,7 +90,7 @@ def test_files_at_the_edges_take_one_range_delete(catalog: tf.Catalog) -> None:
     for numbers in ((8, 12), (13, 14), (18, 21), (30,)):
         table.append(rows(*numbers))
     result = interval(table, rows(15, id=1))
-    assert (result.added_delete_file_count, result.deleted_row_count) == (1, None), "a range delete counts nothing"
+    assert (result.added_delete_files_count, result.deleted_row_count) == (1, None), "a range delete counts nothing"
     assert kinds(table) == {"data": 4, "range": 1}
     assert live_values(table, "n") == [8, 15, 21, 30]
     assert table.verify().is_clean
@@ -106,7 +106,7 @@ def test_a_blind_replacement_reads_no_metadata(catalog: tf.Catalog) -> None:
 
     with replaced_method(ReplacedSpans, "added_to", fails):
         result = interval(table, rows(15), blind=True)
-    assert (result.added_delete_file_count, result.deleted_row_count) == (1, None)
+    assert (result.added_delete_files_count, result.deleted_row_count) == (1, None)
     assert kinds(table) == {"data": 2, "range": 1}
     assert live_values(table, "n") == [15]
 
@@ -133,7 +133,7 @@ def test_a_range_delete_that_is_not_needed_any_more_goes(catalog: tf.Catalog, tm
     other = catalog.load_table("db.t")
     with before_the_commit(lambda: other.delete("n < 100", mode="scan")):
         result = interval(table, rows(15, id=1))
-    assert (result.attempts, result.added_delete_file_count) == (2, 0)
+    assert (result.attempts, result.added_delete_files_count) == (2, 0)
     assert live_values(table.refresh(), "n") == [15]
     assert not list(tmp_path.rglob("*range*"))
 
@@ -145,7 +145,7 @@ def test_one_range_delete_is_written_for_all_attempts(catalog: tf.Catalog, tmp_p
     other = catalog.load_table("db.t")
     with before_the_commit(lambda: other.append(rows(5, 13, 25))):
         result = interval(table, rows(15, id=1))
-    assert (result.attempts, result.added_delete_file_count) == (2, 1)
+    assert (result.attempts, result.added_delete_files_count) == (2, 1)
     assert len(list(tmp_path.rglob("*range*.parquet"))) == 1
     assert live_values(table.refresh(), "n") == [5, 8, 15, 25]
 
@@ -160,7 +160,7 @@ def test_beside_writers_that_never_pause_it_is_written_blind(
     other = catalog.load_table("db.t")
     with before_the_commit(lambda: other.append(rows(13)), times=2):
         result = interval(table, rows(15, id=1))
-    assert (result.attempts, result.added_delete_file_count) == (3, 1)
+    assert (result.attempts, result.added_delete_files_count) == (3, 1)
     assert live_values(table.refresh(), "n") == [15]
 
 
@@ -207,7 +207,7 @@ def test_a_partition_is_replaced(partition: Any, catalog: tf.Catalog) -> None:
     """RP-19: files never cross a border, so none is deleted from."""
     table = ranged(catalog)
     table.append(rows(5, 15, 16, 25, 55))
-    assert table.replace_partition(rows(18, id=1), partition).added_delete_file_count == 0
+    assert table.replace_partition(rows(18, id=1), partition).added_delete_files_count == 0
     assert live_tuples(table) == [(5, 0), (18, 1), (25, 0), (55, 0)]
 
 
@@ -216,7 +216,7 @@ def test_straddling_files_of_a_partition_take_one_range_delete(catalog: tf.Catal
     table = ranged(catalog, splits=[])
     table.append(rows(5, 15, 25))
     table.range_partitions.alter(split=[10, 20])
-    assert table.replace_partition(rows(), "[10, 20)").added_delete_file_count == 1
+    assert table.replace_partition(rows(), "[10, 20)").added_delete_files_count == 1
     assert live_values(table, "n") == [5, 25]
 
 

@@ -46,7 +46,7 @@ def test_whole_files_leave_and_nothing_is_written(version: str, catalog: tf.Cata
     for path in paths:
         Path(path).unlink()
     result = table.delete("n >= 10 AND n < 20")
-    assert (result.deleted_row_count, result.added_delete_file_count) == (10, 0)
+    assert (result.deleted_row_count, result.added_delete_files_count) == (10, 0)
     assert table.delete("n < 10").deleted_row_count is None
     assert live_values(table, "n") == list(range(20, 30))
     assert kinds(table) == {"data": 1}
@@ -57,7 +57,7 @@ def test_a_file_of_which_a_row_may_stay_keeps_all(catalog: tf.Catalog) -> None:
     table = made(catalog)
     table.append(rows(1, 2))
     table.append(rows(2, 3))
-    assert table.delete("n <= 2").added_delete_file_count == 1
+    assert table.delete("n <= 2").added_delete_files_count == 1
     assert live_values(table, "n") == [3]
     assert kinds(table) == {"data": 2, "range": 1}
 

@@ -36,7 +36,7 @@ def test_rows_elsewhere_stay_and_are_reported(table: tf.Table) -> None:
     assert (tried.dry_run, tried.snapshot_id, table.refresh().snapshot_id) == (True, None, before)
     result = table.range_partitions.define(RANGES)
     assert result.snapshot_id == table.snapshot_id != before
-    assert (result.added, result.straddling_file_count, result.uncovered_file_count) == (("[0, 20)",), 1, 1)
+    assert (result.added, result.straddling_data_files_count, result.uncovered_data_files_count) == (("[0, 20)",), 1, 1)
     listed = table.range_partitions.list().select(["partition", "file_count"]).to_pylist()
     assert [tuple(each.values()) for each in listed] == [("[0, 10)", 2), ("[10, 20)", 1), ("uncovered", 1)]
     with pytest.raises(UncoveredRowsError, match="1 of 2 rows"):

@@ -206,7 +206,7 @@ def test_bounds_of_long_texts_are_kept_whole(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.s", schema, key=["id"], range_partitions=bounds)
     table.append(pa.table({"s": [stem + "a", stem + "bb"], "id": [1, 2]}))
     result = table.range_partitions.drop(stem + "b", stem + "c", metadata_only=True)
-    assert (result.removed_data_file_count, result.straddling_file_count) == (1, 0)
+    assert (result.removed_data_files_count, result.straddling_data_files_count) == (1, 0)
     assert live_values(table, "id") == [1]
 
 
@@ -219,10 +219,10 @@ def test_a_drop_takes_whole_files_and_covers_those_that_straddle(catalog: tf.Cat
     with pytest.raises(InvalidArgumentError, match="1 data files have rows inside and outside"):
         table.range_partitions.drop(50, 100, metadata_only=True)
     tried = table.range_partitions.drop(50, 100, dry_run=True)
-    assert (tried.removed_data_file_count, tried.removed_row_count, tried.straddling_file_count) == (1, 2, 1)
+    assert (tried.removed_data_files_count, tried.removed_row_count, tried.straddling_data_files_count) == (1, 2, 1)
     assert live_values(table, "n") == [10, 20, 60, 70, 80]
     result = table.range_partitions.drop(50, 100)
-    assert (result.dropped, result.added_delete_file_count) == (("[50, 100)",), 1)
+    assert (result.dropped, result.added_delete_files_count) == (("[50, 100)",), 1)
     assert (result.removed_row_count, result.removed_bytes) == (tried.removed_row_count, tried.removed_bytes)
     assert live_values(table, "n") == [10, 20]
     table.range_partitions.add(50, 100)
@@ -241,7 +241,7 @@ def test_a_drop_on_file_borders_writes_no_delete_file_and_opens_no_data_file(
     for path in removed:
         Path(path.removeprefix("file://")).unlink()
     result = table.range_partitions.drop(0, 20)
-    assert (result.removed_data_file_count, result.added_delete_file_count) == (2, 0)
+    assert (result.removed_data_files_count, result.added_delete_files_count) == (2, 0)
     assert live_values(table, "n") == list(range(20, 100))
 
 

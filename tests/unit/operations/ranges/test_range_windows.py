@@ -118,7 +118,7 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
     table.maintenance.convert_deletes()
     table.append(rows(16))
     result = table.range_partitions.restore(retired.tag)
-    assert result.restored_data_file_count == 1
+    assert result.restored_data_files_count == 1
     assert live_values(table, "n") == [4, 15, 16]
     assert files.items() <= {file.file_path: file.sequence_number for file in live_data_files(table)}.items()
     table.append(rows(9))
@@ -140,7 +140,7 @@ def test_what_was_retired_before_an_upgrade_comes_back_with_vectors(catalog: tf.
     table.append(rows(26))
     for tag in tags:
         assert tag is not None
-        assert table.range_partitions.restore(tag, dry_run=True).restored_data_file_count == 1
+        assert table.range_partitions.restore(tag, dry_run=True).restored_data_files_count == 1
         table.range_partitions.restore(tag)
     assert live_values(table, "n") == [1, 4, 11, 25, 26]
     assert table.inspect.delete_files()["kind"].to_pylist() == ["deletion-vector"] * 2
@@ -163,7 +163,7 @@ def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted
     before = live_values(branch, "n")
     if is_compacted:
         branch.maintenance.compact(rewrite_all=True)
-    assert branch.refresh().range_partitions.restore(tag).restored_data_file_count == 0
+    assert branch.refresh().range_partitions.restore(tag).restored_data_files_count == 0
     assert live_values(branch.refresh(), "n") == before == [5, 15, 25]
     assert "[10, 20)" in branch.range_partitions.list()["partition"].to_pylist()
 
@@ -183,7 +183,7 @@ def test_only_the_branch_that_lost_the_rows_restores_them_when_history_is_gone(c
     assert live_values(branch.refresh(), "n") == [5, 15]
     table.refresh().append(rows(26))
     table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    assert table.range_partitions.restore(tag, deletes="ignore").restored_data_file_count == 1
+    assert table.range_partitions.restore(tag, deletes="ignore").restored_data_files_count == 1
     assert live_values(table.refresh(), "n") == [5, 15, 25, 26]
 
 
@@ -218,7 +218,7 @@ def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
     with pytest.raises(InvalidArgumentError, match="deletes='apply'"):
         table.range_partitions.restore(tag)
     assert table.refresh().iceberg.metadata_location == before
-    assert table.range_partitions.restore(tag, deletes=deletes, dry_run=True).restored_data_file_count == 1
+    assert table.range_partitions.restore(tag, deletes=deletes, dry_run=True).restored_data_files_count == 1
     table.range_partitions.restore(tag, deletes=deletes)
     others = [15, 16] if name == "scan" else [15, 16, 17]
     assert live_values(table, "n") == [1, *([] if deletes == "apply" else [2]), *others]
@@ -303,7 +303,7 @@ def test_a_restored_range_brings_no_delete_to_others(
     assert second is not None
     table.range_partitions.restore(first, deletes="ignore")
     assert live_values(table, "n") == [1, 2, 22]
-    assert table.range_partitions.restore(second, dry_run=True).restored_data_file_count == 1
+    assert table.range_partitions.restore(second, dry_run=True).restored_data_files_count == 1
     table.range_partitions.restore(second)
     assert live_values(table, "n") == [1, 2, 13, 22]
     again = table.range_partitions.retire(0, 10).tag
@@ -325,7 +325,7 @@ def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
     with pytest.raises(InvalidArgumentError, match=r"\[0, 10\) cannot be added: \[5, 8\) exists already"):
         table.range_partitions.restore(tag)
     assert table.range_partitions.drop(5, 8).snapshot_id is not None
-    assert table.range_partitions.restore(tag, dry_run=True).restored_data_file_count == 1
+    assert table.range_partitions.restore(tag, dry_run=True).restored_data_files_count == 1
     assert table.range_partitions.restore(tag).added == ("[0, 10)",)
     assert live_values(table, "n") == [1]
 

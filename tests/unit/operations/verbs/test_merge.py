@@ -166,7 +166,7 @@ def test_copy_on_write(table: tf.Table) -> None:
     """SP-21: `write.merge.mode` rewrites the files, and no delete is left."""
     table.set_properties({"write.merge.mode": "copy-on-write"})
     result = table.merge(source(4, 3, a=[1, 2]), on="id").when_matched_update_all("source.id = 4").when_matched_delete()
-    assert result.execute().added_delete_file_count == 0
+    assert result.execute().added_delete_files_count == 0
     assert stored(table, "a") == [(0, 0), (2, 2), (4, 1), (5, 5)]
 
 
