@@ -17,7 +17,6 @@ SPARK ?= 3.5
 SPARK_VENV := .venv-spark-$(SPARK)
 FLINK := .venv-flink
 FUZZ := .venv-fuzz
-DOCS := .venv-docs
 BENCH := .venv-bench
 BENCH_MINUTES ?= 60
 # Workloads of the report to measure anew, such as "growth planning"; all without it.
@@ -30,12 +29,12 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-clickhouse test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
-	jars test-spark smoke-spark bench bench-report soak fuzz corpus docs clean
+	jars test-spark smoke-spark bench bench-report soak fuzz corpus site docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
 	@echo "make demo         the main job: replace rows of messages in a stream, query, travel back, convert"
-	@echo "make check        lint and test-all: what a change has to pass"
+	@echo "make check        lint, site and test-all: what a change has to pass"
 	@echo "make test         the tests but those of memory and the wheel, of Spark those of each mechanism: minutes, while you work"
 	@echo "make test-all     all of them"
 	@echo "make lint         ruff, mypy --strict, import-linter"
@@ -53,7 +52,8 @@ help:
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make mutate       would a test notice? each place of MODULES changed, TESTS run over it: CONTRIBUTING.md"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
-	@echo "make docs         the guide in build/site, after running every block of it"
+	@echo "make site         the guide in build/site; ten seconds"
+	@echo "make docs         the same, and every block of the guide is run"
 	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
@@ -83,7 +83,7 @@ $(VENV)/.spark-classes: $(VENV)/.ready tests/spark/class_archive.py
 demo: setup
 	$(BIN)/tableformat demo
 
-check: lint test-all
+check: lint site test-all
 
 # Bounds on memory are measured in the allocator of the system, which memray sees into.
 test: setup $(ORACLE)/.ready $(VENV)/.spark-classes
@@ -267,16 +267,14 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
 
-$(DOCS)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	@touch $@
+# A warning of the build is an error. Links and anchors are checked; no block of a page runs.
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Every block of every page runs; a warning of the build is an error.
-docs: setup $(DOCS)/.ready
+# Every block of every page runs.
+docs: site
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -p no:benchmark tests/unit/test_docs_pages.py \
 		tests/spark/test_docs_spark.py
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
 
 # What the guide shows, after it looks otherwise than before; Chromium takes the pictures.
 screenshots: setup

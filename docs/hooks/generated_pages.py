@@ -139,11 +139,17 @@ def specification() -> Iterator[tuple[str, str]]:
 
 
 def within(directory: str) -> Callable[[re.Match[str]], str]:
-    """Links that lead out of the specification become their text: those files are in the repository alone."""
+    """Links to the guide's pages are relative to where the specification is in the site. Links to other files outside
+    of the specification become their text, because those files are only in the repository."""
 
     def replaced(found: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(directory, found[2]))
-        return found[0] if target.endswith(".md") and (SPECS / target).is_file() else found[1]
+        if not (target.endswith(".md") and (SPECS / target).is_file()):
+            return found[1]
+        if target.startswith("../docs/"):
+            page = posixpath.relpath(target.removeprefix("../docs/"), posixpath.join("specification", directory))
+            return f"[{found[1]}]({page}{found[3] or ''})"
+        return found[1] if target.startswith("../") else found[0]
 
     return replaced
 
