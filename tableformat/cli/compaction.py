@@ -15,7 +15,8 @@ from tableformat.cli.session import Session
 
 _WHAT = "What is rewritten"
 _HOW = "How the job runs"
-_FURTHER = ("delete_file_threshold", "max_file_group_size_bytes", "max_commits", "partial_progress")
+_SWITCHES = ("partial_progress", "drop_dead_deletes")
+_FURTHER = ("delete_file_threshold", "max_file_group_size_bytes", "max_commits", *_SWITCHES)
 """What is rarely wanted, by the names of Python's arguments."""
 
 PlanOption = Annotated[
@@ -110,10 +111,9 @@ def compact(
         return
     from tableformat.display.compaction_groups import render_plan
 
-    assert result.plan is not None, "a dry run has a plan"
     words = f"compact {shlex.quote(handle.name)}{_as_typed(context)}"
-    plan, command = result.plan, session.command(words, branch=handle.branch)
-    session.output.emit(dict, lambda: render_plan(plan, handle.metadata, handle.name, command))
+    command = session.command(words, branch=handle.branch)
+    session.output.emit(dict, lambda: render_plan(result, handle.metadata, handle.name, command))
 
 
 def _size(text: str | None, option: str) -> int | None:
@@ -130,14 +130,14 @@ def _further(texts: list[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if name not in _FURTHER:
             raise UnknownOptionError(name, _FURTHER, where="compact --option")
-        if name == "partial_progress" and value in ("true", "false"):
+        if name in _SWITCHES and value in ("true", "false"):
             values[name] = value == "true"
         elif name == "max_file_group_size_bytes":
             values[name] = parse_size(value, f"--option {name}")
-        elif name != "partial_progress" and value.isdecimal():
+        elif name not in _SWITCHES and value.isdecimal():
             values[name] = int(value)
         else:
-            wanted = "true or false" if name == "partial_progress" else "a whole number"
+            wanted = "true or false" if name in _SWITCHES else "a whole number"
             raise InvalidArgumentError(f"--option {name}: {value!r} is not {wanted}.")
     return values
 

@@ -231,7 +231,7 @@ class SnapshotProducer:
         self, base: SnapshotView, carried: Sequence[ManifestFile], rewrite: ManifestRewrite
     ) -> list[ManifestFile]:
         """MT-48: entries keep the snapshot id, both sequence numbers and the row ids that they had."""
-        assert rewrite.replaced <= {manifest.manifest_path for manifest in carried}, "made from another head"
+        assert rewrite.replaced <= {manifest.manifest_path for manifest in manifests_of(base)}, "made from another head"
         clustered = []
         for cluster in rewrite.clusters:
             entries = tuple(replace(entry, status=EntryStatus.EXISTING) for entry in cluster)

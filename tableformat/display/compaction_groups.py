@@ -33,11 +33,14 @@ def plan_dict(plan: CompactionPlan) -> dict[str, Any]:
     }
 
 
-def render_plan(plan: CompactionPlan, metadata: TableMetadata, name: str, command: str) -> RenderableType:
-    """The groups in the order in which they would be rewritten, and why."""
+def render_plan(result: CompactResult, metadata: TableMetadata, name: str, command: str) -> RenderableType:
+    """The groups of a dry run in the order in which they would be rewritten, and why."""
+    plan, removed = result.plan, _removed(result)
+    assert plan is not None, "a dry run has a plan"
     if not plan.groups:
         why = _left_out(plan) if plan.left_out else f"{text.counted(plan.data_file_count, 'data file')} looked at."
-        return Text(f"{name}: nothing to compact; {why}")
+        dead = f"\n{removed} would leave: {command}" if removed else ""
+        return Text(f"{name}: nothing to compact; {why}{dead}")
     partitions = _partition_texts(plan, metadata)
     columns = [
         Column("do"),
@@ -58,6 +61,7 @@ def render_plan(plan: CompactionPlan, metadata: TableMetadata, name: str, comman
         f"{text.counted(plan.rewritten_data_files_count, 'data file')} of {plan.data_file_count:,} would become "
         f"{outputs:,}, reading {text.size(plan.rewritten_bytes)}.",
         *([_left_out(plan)] if plan.left_out else []),
+        *([f"{removed} would leave."] if removed else []),
         "`saves` is what reading costs less for each byte rewritten.",
         f"Run it: {command}",
     ]
@@ -67,22 +71,21 @@ def render_plan(plan: CompactionPlan, metadata: TableMetadata, name: str, comman
 
 def render_compaction(result: CompactResult, name: str) -> RenderableType:
     """What was compacted."""
-    if result.group_count == 0 and result.failed_group_count == 0:
+    removed = _removed(result)
+    if not (result.group_count or result.failed_group_count or removed or result.not_dropped_because):
         return Text(f"{name}: nothing to compact.")
-    removed = [
-        *(_counted_if(result.removed_position_delete_files_count, "position delete file")),
-        *(_counted_if(result.removed_deletion_vectors_count, "deletion vector")),
-    ]
     rows: list[tuple[str, str | Text]] = [
         ("data files", f"{result.rewritten_data_files_count:,} became {result.added_data_files_count:,}"),
         ("bytes", f"{text.size(result.rewritten_bytes)} read, {text.size(result.written_bytes)} written"),
         ("rows", f"{text.count(result.deleted_row_count)} deleted ones left out"),
-        ("deletes out", ", ".join(removed) or "none"),
+        ("deletes out", removed or "none"),
         ("commits", f"{result.commit_count:,}, of {text.counted(result.group_count, 'group')}"),
     ]
     if result.failed_group_count:
         gave_up = f"{text.counted(result.failed_group_count, 'group')} met commits of others; run it again"
         rows.append(("given up", Text(gave_up, style="yellow")))
+    if result.not_dropped_because:
+        rows.append(("dead deletes kept", Text(result.not_dropped_because, style="yellow")))
     rows += [("snapshot", str(result.snapshot_id)), ("time", text.seconds(result.duration_seconds))]
     return Group(Text(f"{name}: compacted.", style="bold"), facts(rows))
 
@@ -114,5 +117,12 @@ def _left_out(plan: CompactionPlan) -> str:
     return f"{text.counted(len(plan.left_out), 'more group')} of {size} left out by --max-rewritten-bytes."
 
 
-def _counted_if(number: int, noun: str) -> list[str]:
-    return [text.counted(number, noun)] if number else []
+def _removed(result: CompactResult) -> str:
+    """The delete files that left, or would leave; empty for none."""
+    kinds = (
+        ("position delete file", result.removed_position_delete_files_count),
+        ("deletion vector", result.removed_deletion_vectors_count),
+        ("equality delete file", result.removed_equality_delete_files_count),
+        ("range delete file", result.removed_range_delete_files_count),
+    )
+    return ", ".join(text.counted(number, noun) for noun, number in kinds if number)

@@ -334,6 +334,7 @@ class Maintenance:
         max_commits: int = MAX_COMMITS_DEFAULT,
         executor: Executor = LOCAL,
         only_paths: Collection[str] | None = None,
+        drop_dead_deletes: bool = True,
         progress: Progress | None = None,
         **options: Unpack[CompactionKeywords],
     ) -> CompactResult:
@@ -357,7 +358,10 @@ class Maintenance:
         only_paths                 locations of the data files that may be rewritten, of all that the others choose
 
         With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
-        what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted
+        what it has done. Then one more snapshot drops the delete files of the branch that match no row any more, as
+        the job `drop_dead_deletes` does; `drop_dead_deletes=False` keeps them. After `rewrite_all` without concurrent
+        writers no delete file is left, and every Iceberg engine reads the branch.
+        Safe beside writers: a group that a commit of others made wrong is planned again, or counted
         in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written. With a Spark session as
         `executor` its executors rewrite the groups, and this process plans and commits.
 
@@ -375,6 +379,7 @@ class Maintenance:
             max_commits=max_commits,
             executor=executor,
             only_paths=None if only_paths is None else frozenset(only_paths),
+            drops_dead_deletes=drop_dead_deletes,
             dry_run=dry_run,
             progress=progress,
         )

@@ -130,7 +130,8 @@ def plan_manifests(
     target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
     groups: defaultdict[tuple[ManifestContent, int], list[ManifestFile]] = defaultdict(list)
     for manifest in manifests_of(view):
-        if manifest.has_live_files and (spec_id is None or manifest.partition_spec_id == spec_id):
+        is_listed = manifest.has_live_files or _names_removed_files(manifest)
+        if is_listed and (spec_id is None or manifest.partition_spec_id == spec_id):
             groups[manifest.content, manifest.partition_spec_id].append(manifest)
     replaced: set[str] = set()
     clusters: list[tuple[ManifestEntry, ...]] = []
@@ -141,13 +142,23 @@ def plan_manifests(
         entries = [live_entries(read_manifest(view.io, manifest, view.metadata)) for manifest in manifests]
         size_bytes = sum(manifest.manifest_length_bytes for manifest in manifests)
         order = partial(_order, key=key_columns(view), fields_first=fields_first)
-        wanted = _clusters(entries, size_bytes, target_bytes, order)
-        if not _is_in_order(entries, wanted):
+        live = [part for part in entries if part]
+        wanted = _clusters(live, size_bytes, target_bytes, order)
+        if not _is_in_order(live, wanted):
             clusters += wanted
             replaced.update(manifest.manifest_path for manifest in manifests)
+        else:
+            purged = [place for place, manifest in enumerate(manifests) if _names_removed_files(manifest)]
+            clusters += [tuple(entries[place]) for place in purged if entries[place]]
+            replaced.update(manifests[place].manifest_path for place in purged)
         done += len(manifests)
         tell(done, total, "manifests")
     return ManifestRewrite(frozenset(replaced), tuple(clusters)) if replaced else None
+
+
+def _names_removed_files(manifest: ManifestFile) -> bool:
+    """MT-48: whether it has entries of files that were removed, with bounds of rows that may be deleted for good."""
+    return manifest.deleted_files_count > 0
 
 
 def key_columns(view: SnapshotView) -> KeyColumns | None:
@@ -166,6 +177,8 @@ def _clusters(
     """The entries in order, in manifests of about the target size, of at most `ENTRIES_MAX` entries, and of equally
     many."""
     ordered = sorted((entry for part in entries for entry in part), key=order)
+    if not ordered:
+        return []
     count = max(min(-(-size_bytes // target_bytes), len(ordered)), -(-len(ordered) // ENTRIES_MAX), 1)
     per_manifest = -(-len(ordered) // count)
     return [tuple(ordered[start : start + per_manifest]) for start in range(0, len(ordered), per_manifest)]

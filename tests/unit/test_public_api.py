@@ -245,7 +245,7 @@ JOBS = {
     "plan_compaction": "**options",
     "compact": (
         "*, dry_run=False, partial_progress=True, max_commits=10, executor='local', only_paths=None, "
-        "progress=None, **options"
+        "drop_dead_deletes=True, progress=None, **options"
     ),
     "rewrite_manifests": "*, dry_run=False, spec_id=None, sort_by=None, progress=None",
     "compute_table_stats": ("columns=None, *, snapshot_id=None, dry_run=False, executor='local', progress=None"),

@@ -35,7 +35,7 @@ _OPTIONS: Final = Options(
         "delete-ratio-threshold": ("delete_ratio_threshold", float),
         "partial-progress.enabled": ("partial_progress", boolean),
         "partial-progress.max-commits": ("max_commits", int),
-        "remove-dangling-deletes": ("remove_dangling_deletes", boolean),
+        "remove-dangling-deletes": ("drop_dead_deletes", boolean),
         "depth": ("depth", str),
         "max-rewritten-bytes": ("max_rewritten_bytes", int),
     },
@@ -108,14 +108,10 @@ def rewrite_data_files(
     # Iceberg's default is one commit.
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     keywords |= _order(table, strategy, sort_order)
-    removes_dangling = keywords.pop("remove_dangling_deletes", False)
     chosen = file_condition(where, table)
     result = table.maintenance.compact(where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords)
     removed = result.removed_position_delete_files_count + result.removed_deletion_vectors_count
-    if removes_dangling:
-        dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)
-        removed += dead.removed_position_delete_files_count + dead.removed_deletion_vectors_count
-        removed += dead.removed_equality_delete_files_count + dead.removed_range_delete_files_count
+    removed += result.removed_equality_delete_files_count + result.removed_range_delete_files_count
     row = {
         "rewritten_data_files_count": result.rewritten_data_files_count,
         "added_data_files_count": result.added_data_files_count,

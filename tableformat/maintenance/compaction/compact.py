@@ -3,6 +3,7 @@
     plan       groups of files of one snapshot, with reasons and what each saves           compaction_choice.py
     rewrite    one group at a time: alive rows, sorted, into staged files                  rewrite_group.py
     commit     some groups at a time; a group that met a conflict is planned again
+    drop       the delete files that match no row any more                                 dead_afterwards.py
 
 New files carry the sequence number of the planned snapshot, so a delete that came meanwhile applies to them as it
 did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9).
@@ -34,6 +35,7 @@ from tableformat.maintenance.compaction.compaction_plan import (
     CompactionPlan,
     GroupKind,
 )
+from tableformat.maintenance.compaction.dead_afterwards import DroppedDeletes, drop_dead_afterwards, removed_by
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
@@ -64,6 +66,10 @@ class CompactResult(HtmlResult):
     """Bytes of the new data files; 0 with `dry_run`."""
     removed_position_delete_files_count: int = 0
     removed_deletion_vectors_count: int = 0
+    removed_equality_delete_files_count: int = 0
+    removed_range_delete_files_count: int = 0
+    not_dropped_because: str = ""
+    """Why delete files that match no row were left in the branch; empty when none had to be (MT-95)."""
     deleted_row_count: int = 0
     """Rows that deletes had deleted and that are no longer in any file; with `dry_run` at most as many."""
     group_count: int = 0
@@ -96,6 +102,7 @@ def compact(
     max_commits: int = MAX_COMMITS_DEFAULT,
     executor: Executor = LOCAL,
     only_paths: frozenset[str] | None = None,
+    drops_dead_deletes: bool = True,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> CompactResult:
@@ -103,7 +110,8 @@ def compact(
 
     `only_paths` are the locations of the data files that may be rewritten, None for all that the options choose.
     With `partial_progress` groups are committed in up to `max_commits` snapshots of at least a file's worth, and what
-    was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. Raises
+    was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. With
+    `drops_dead_deletes` a last snapshot drops the delete files that match no row then (MT-95). Raises
     CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
     branch that others are published to, TaskFailedError for a group that Spark gave up.
     """
@@ -112,11 +120,12 @@ def compact(
     started = time.perf_counter()
     move_to_newest(iceberg)
     view = head_view(iceberg.metadata, iceberg.io, branch)
+    plan = plan_compaction(view, options, only_paths=only_paths)
     result = compact_planned(
         iceberg,
         branch,
         view,
-        plan_compaction(view, options, only_paths=only_paths),
+        plan,
         rounds=ROUNDS,
         partial_progress=partial_progress,
         max_commits=max_commits,
@@ -124,6 +133,10 @@ def compact(
         dry_run=dry_run,
         progress=progress,
     )
+    if dry_run:
+        result = _with_removed(result, removed_by(plan, view, branch, with_dead=drops_dead_deletes))
+    elif drops_dead_deletes:
+        result = _with_dropped(result, drop_dead_afterwards(iceberg, branch))
     return replace(result, duration_seconds=time.perf_counter() - started)
 
 
@@ -337,6 +350,31 @@ def _change(batch: Sequence[_Rewritten], plan: CompactionPlan) -> TableChange:
 def _remove(batch: Sequence[_Rewritten], view: SnapshotView) -> None:
     for each in batch:
         each.staged.delete_all(view.io)
+
+
+def _with_removed(result: CompactResult, removed: DroppedDeletes) -> CompactResult:
+    return replace(
+        result,
+        removed_position_delete_files_count=removed.kinds[DeleteKind.POSITION],
+        removed_deletion_vectors_count=removed.kinds[DeleteKind.DELETION_VECTOR],
+        removed_equality_delete_files_count=removed.kinds[DeleteKind.EQUALITY],
+        removed_range_delete_files_count=removed.kinds[DeleteKind.RANGE],
+        not_dropped_because=removed.not_dropped_because,
+    )
+
+
+def _with_dropped(result: CompactResult, dropped: DroppedDeletes) -> CompactResult:
+    """MT-95: after the row deletes that left with the groups, those that were dropped."""
+    left_with_groups = Counter(
+        {
+            DeleteKind.POSITION: result.removed_position_delete_files_count,
+            DeleteKind.DELETION_VECTOR: result.removed_deletion_vectors_count,
+        }
+    )
+    result = _with_removed(result, replace(dropped, kinds=left_with_groups + dropped.kinds))
+    if dropped.snapshot_id is None:
+        return result
+    return replace(result, snapshot_id=dropped.snapshot_id, commit_count=result.commit_count + 1)
 
 
 def _added(result: CompactResult, batch: Sequence[_Rewritten], snapshot_id: int | None) -> CompactResult:

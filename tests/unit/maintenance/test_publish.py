@@ -299,7 +299,7 @@ def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
     main.delete_prefix({"id1": "a", "id2": 3})
-    main.maintenance.compact(rewrite_all=True)
+    main.maintenance.compact(rewrite_all=True, drop_dead_deletes=False)
     main.create_branch("ingest")
     main.set_properties(**TARGET)
     before = main.refresh().snapshot_id

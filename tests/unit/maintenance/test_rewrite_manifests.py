@@ -259,3 +259,43 @@ def test_named_fields_are_those_of_one_spec_and_others_stay(tmp_path: Path) -> N
     assert before == {each.manifest_path for each in manifests_of(table.view) if each.partition_spec_id == 0}
     assert len(manifests_of(table.view)) == 3
     assert len(live_tuples(table)) == 8
+
+
+def removed_entries(table: tf.Table) -> list[str]:
+    """Files that the head's manifests name although they are gone."""
+    view = table.view
+    return [
+        entry.file.file_path
+        for manifest in manifests_of(view)
+        for entry in read_manifest(view.io, manifest, view.metadata)
+        if entry.status is EntryStatus.DELETED
+    ]
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_entries_of_removed_files_leave(tmp_path: Path, version: str) -> None:
+    """MT-48: beside live files, and in manifests without any; they have bounds of rows that are deleted."""
+    table = partitioned(tmp_path, properties={"format-version": version})
+    table.maintenance.rewrite_manifests()
+    table.maintenance.compact(where="id1 = 'a'", rewrite_all=True)
+    assert removed_entries(table)
+    before, entries = live_tuples(table), facts(table)
+    foreseen = table.maintenance.rewrite_manifests(dry_run=True)
+    result = table.maintenance.rewrite_manifests()
+    assert result.rewritten_manifests_count == foreseen.rewritten_manifests_count > 0
+    assert (removed_entries(table), facts(table), live_tuples(table)) == ([], entries, before)
+    assert table.maintenance.rewrite_manifests().rewritten_manifests_count == 0
+    assert table.verify(deep=True).is_clean
+
+
+def test_head_without_a_live_file_keeps_no_entry(tmp_path: Path) -> None:
+    """MT-48"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_rows(pa.table({"id1": ["a"] * 5, "id2": list(range(5))}))
+    table.maintenance.compact()
+    assert removed_entries(table)
+    assert table.maintenance.rewrite_manifests().added_manifests_count == 0
+    assert (removed_entries(table), live_tuples(table), manifests_of(table.view)) == ([], [], ())
+    table.append(rows("a", [1]))
+    assert live_tuples(table) == [("a", 1, "x")]

@@ -1,0 +1,86 @@
+"""Drops the delete files that match no row after a compaction (MT-95)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.commit.change import file_key
+from tableformat.commit.publish_target import published_to
+from tableformat.errors import CommitConflictError, PublishRefusedError
+from tableformat.maintenance.compaction.compaction_plan import CompactionPlan
+from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
+from tableformat.maintenance.delete_files.drop_dead_deletes import drop_dead_deletes
+from tableformat.maintenance.running.head_jobs import head_state
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedDeletes:
+    """The delete files that left the branch after a compaction."""
+
+    kinds: Counter[DeleteKind] = field(default_factory=Counter)
+    """How many of each kind."""
+    snapshot_id: int | None = None
+    """The snapshot without them; None when there is none."""
+    not_dropped_because: str = ""
+    """Why dead delete files were left in the branch; empty when none had to be."""
+
+
+def drop_dead_afterwards(iceberg: IcebergTable, branch: str) -> DroppedDeletes:
+    """MT-95: drop the dead delete files of the branch's head in a commit of their own, and move the handle to it.
+
+    Where that is not possible now, the compaction is done all the same, and the result states why they stay.
+    """
+    if not _may_have_dead_deletes(head_view(iceberg.metadata, iceberg.io, branch), branch):
+        return DroppedDeletes()
+    try:
+        dropped = drop_dead_deletes(iceberg, branch)
+    except (CommitConflictError, PublishRefusedError) as error:
+        return DroppedDeletes(not_dropped_because=str(error))
+    kinds = Counter(
+        {
+            DeleteKind.POSITION: dropped.removed_position_delete_files_count,
+            DeleteKind.DELETION_VECTOR: dropped.removed_deletion_vectors_count,
+            DeleteKind.EQUALITY: dropped.removed_equality_delete_files_count,
+            DeleteKind.RANGE: dropped.removed_range_delete_files_count,
+        }
+    )
+    return DroppedDeletes(kinds, dropped.snapshot_id if dropped.proofs else None)
+
+
+def removed_by(plan: CompactionPlan, view: SnapshotView, branch: str, *, with_dead: bool) -> DroppedDeletes:
+    """What a compaction as planned would remove: the row deletes of its groups, and `with_dead` what is dead then.
+
+    New files carry the planned number (CP-7), so no keyed delete of the planned snapshot reaches them, and no row
+    delete names them: the files that stay decide.
+    """
+    removed: list[DeleteFile] = [delete for group in plan.groups for delete in group.row_deletes]
+    if not with_dead or not _may_have_dead_deletes(view, branch):
+        return DroppedDeletes(_kinds(removed))
+    try:
+        state = head_state(view, branch)
+    except PublishRefusedError as error:
+        return DroppedDeletes(_kinds(removed), not_dropped_because=str(error))
+    rewritten = {data.file_path for group in plan.groups for data in group.data_files}
+    staying = [data for data in state.files_in_reach if data.file_path not in rewritten]
+    dead = dead_deletes(view, staying, state.delete_files, state.context)
+    return DroppedDeletes(_kinds([*removed, *(each.delete for each in dead)]))
+
+
+def _may_have_dead_deletes(view: SnapshotView, branch: str) -> bool:
+    """Whether the head has delete files. MT-30: those of a publish target are dropped on the branch it comes from."""
+    if published_to(view.metadata, branch):
+        return False
+    return any(each.content is ManifestContent.DELETES and each.has_live_files for each in manifests_of(view))
+
+
+def _kinds(deletes: Iterable[DeleteFile]) -> Counter[DeleteKind]:
+    return Counter(delete.kind for delete in {file_key(delete): delete for delete in deletes}.values())
