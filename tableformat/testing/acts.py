@@ -183,6 +183,7 @@ _PICKS: Final = st.just(EVERY_FILE) | st.lists(st.sampled_from(EVERY_FILE), min_
 _OTHER_JOBS: Final = st.sampled_from(
     [
         Job("compact", {"rewrite_all": True}),
+        Job("compact", {"rewrite_all": True, "drop_dead_deletes": False}),
         Job("compact", {"min_input_files": 2}),
         Job("compact", {"depth": "fold", "delete_file_threshold": 1}),
         Job("upkeep"),

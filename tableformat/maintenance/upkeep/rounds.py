@@ -3,7 +3,7 @@
 merge levels, or a base      `compaction.levels`, one try: a lost race is planned anew in the next round
 convert equality deletes     where they are many files, or many keys for the rows of the table
 merge range deletes          where a base was merged, which needs few of them any more, or many files have come
-drop dead deletes            row and equality deletes whose data files were merged
+drop dead deletes            row and equality deletes, where a base was merged or there are many of them (MT-95)
 rewrite manifests            where planning a scan reads many
 expire snapshots             as far as the table's own properties allow, a batch at a time
 """
@@ -247,8 +247,10 @@ class _Round:
             if merged is not None:
                 yield merged
             yield from self._convert_equality_deletes()
-            yield from self._merge_range_deletes(everything=merged is not None and has_base(merged))
-            if merged is not None and self._delete_file_count(but=DeleteKind.RANGE) >= _DELETE_FILES_MAX:
+            merged_base = merged is not None and has_base(merged)
+            yield from self._merge_range_deletes(everything=merged_base)
+            least = 1 if merged_base else _DELETE_FILES_MAX
+            if merged is not None and self._delete_file_count(but=DeleteKind.RANGE) >= least:
                 yield drop_dead_deletes(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)
         if self._has_many_manifests():
             yield rewrite_manifests(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import another_handle, keyed_table, rows
+from maintenance_tables import another_handle, commit_deletes, keyed_table, rows, unnamed_position_delete
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
@@ -24,6 +24,7 @@ from tableformat.maintenance.upkeep.ledger import Ledger
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.storage.location import local_path
 from tableformat.testing.acts import interrupted_by
+from tableformat.testing.table_files import live_data_files, live_delete_files
 
 EAGER = {
     "tableformat.upkeep.files-per-level": "4",
@@ -380,6 +381,22 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     assert [group.reasons for group in merge.plan.groups] == [(BASE_REASON,)]
     assert table.scan().count() == 20_000
     assert (table.inspect.data_files().num_rows, table.inspect.delete_files().num_rows) == (1, 0)
+
+
+def test_row_deletes_of_a_base_leave_with_it(tmp_path: Path) -> None:
+    """MT-95: a file of another writer that names several data files, which no group takes along."""
+    table = table_of(tmp_path, "off")
+    table.append(rows("a", range(20_000)))
+    for first in (0, 2_500, 5_000):
+        table.append(rows("a", range(first, first + 2_500)))
+    base, *over = sorted(live_data_files(table), key=lambda data: -data.record_count)
+    pairs = [(base, number) for number in range(7_500)] + [(data, 7) for data in over]
+    commit_deletes(table, unnamed_position_delete(table, pairs))
+    before = table.scan().count()
+    (merged, *_) = table.maintenance.upkeep()
+    assert merged.merged_data_files_count == 4
+    assert live_delete_files(table.refresh()) == []
+    assert table.scan().count() == before == 19_997
 
 
 def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
