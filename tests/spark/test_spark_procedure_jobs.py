@@ -157,16 +157,24 @@ def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
     ]
     [row] = answer.collect()
     assert (row.rewritten_data_files_count, row.added_data_files_count, row.failed_data_files_count) == (6, 1, 0)
-    assert row.removed_delete_files_count == 1
-    assert (row.commits_count, row.deleted_rows_count) == (1, 4)
+    assert planned.removed_delete_files_count == row.removed_delete_files_count == 3
+    assert (row.commits_count, row.deleted_rows_count) == (2, 4)
     assert row.snapshot_id == table.refresh().snapshot_id
     assert alive(spark, table) == ALIVE
+    assert delete_kinds(table) == []
+
+
+def test_rewrite_that_keeps_dangling_deletes(spark: SparkSession, table: Table) -> None:
+    """MT-95, PR-9: Iceberg's option."""
+    [row] = call(
+        spark,
+        f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'false'), all_columns => true)",
+    )
+    assert (row["removed_delete_files_count"], row["commits_count"]) == (1, 1)
     assert delete_kinds(table) == ["equality", "range"]
-
-
-def test_rewrite_removes_dangling_deletes_too(spark: SparkSession, table: Table) -> None:
+    assert alive(spark, table) == ALIVE
     [row] = call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
-    assert row["removed_delete_files_count"] == 3
+    assert row["removed_delete_files_count"] == 2
     assert delete_kinds(table) == []
     assert alive(spark, table) == ALIVE
 

@@ -69,7 +69,7 @@ class CompactResult(HtmlResult):
     removed_equality_delete_files_count: int = 0
     removed_range_delete_files_count: int = 0
     not_dropped_because: str = ""
-    """Why delete files that match no row were left in the branch; empty when none had to be (MT-95)."""
+    """Why delete files that match no row were left in the branch; empty when none had to be."""
     deleted_row_count: int = 0
     """Rows that deletes had deleted and that are no longer in any file; with `dry_run` at most as many."""
     group_count: int = 0
