@@ -65,7 +65,7 @@ def test_a_job_after_the_spec_has_changed_keeps_the_row_deleted(tmp_path: Path, 
     for step in (delete_as_flink, evolve, add_of_new_spec):
         step(table)
     if job == "compact":
-        assert table.maintenance.compact(rewrite_all=True).rewritten_data_file_count >= 5
+        assert table.maintenance.compact(rewrite_all=True).rewritten_data_files_count >= 5
     else:
         getattr(table.maintenance, job)()
     assert live_tuples(table.refresh()) == ALL_LEFT
