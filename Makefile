@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-clickhouse test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
-	jars test-spark smoke-spark bench bench-report soak fuzz corpus site docs clean
+	jars test-spark smoke-spark bench bench-report soak fuzz corpus foreign-tables site docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -55,6 +55,7 @@ help:
 	@echo "make site         the guide in build/site; ten seconds"
 	@echo "make docs         the same, and every block of the guide is run"
 	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
+	@echo "make foreign-tables  tests/foreign/tables, written again by Iceberg's Java library; needs Maven and a JDK"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
 setup: $(VENV)/.ready
@@ -266,6 +267,18 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.
 		--reader 'polars-iceberg=env POLARS_ICEBERG_PLANNER=plugin .venv-polars-iceberg/bin/python {readers}/read_tables.py polars' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
+
+# The tables state the directory where they are written. The directory is removed, because a reader would find the tables there.
+FOREIGN := /tmp/foreign-tables
+
+foreign-tables: build/corpus-java/.ready
+	rm -rf $(FOREIGN) build/foreign-classes
+	mkdir -p $(FOREIGN)
+	javac -cp 'build/corpus-java/*' -d build/foreign-classes tableformat/corpus/readers/ReadTables.java tests/foreign/*.java
+	cd $(FOREIGN) && java -ea -cp '$(CURDIR)/build/corpus-java/*:$(CURDIR)/build/foreign-classes' WriteTables
+	find $(FOREIGN) -name '.*.crc' -delete
+	rm -rf tests/foreign/tables
+	mv $(FOREIGN) tests/foreign/tables
 
 # A warning of the build is an error. Links and anchors are checked; no block of a page runs.
 site: setup

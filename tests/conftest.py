@@ -147,15 +147,6 @@ def fixtures_of(item: pytest.Item) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def fixtures_root() -> Path:
-    """Tables that other writers made, which live beside the repository; tests of them skip where they are missing."""
-    root = REPOSITORY.parent / "shared" / "fixtures" / "iceberg"
-    if not root.is_dir():
-        pytest.skip("the fixture tables of other writers (../shared/fixtures/iceberg) are not here")
-    return root
-
-
-@pytest.fixture(scope="session")
 def needs_java() -> None:
     """Skips with the reason where Spark cannot run; in CI that is a failure."""
     if find_java() is None:

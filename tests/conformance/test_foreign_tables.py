@@ -1,4 +1,4 @@
-"""Tables that Apache Iceberg's reference implementation, Spark and Flink wrote, read row for row.
+"""Tables that Apache Iceberg's Java library wrote, read row for row as its own reader reads them.
 
 Every delete kind of the specification is in them: DA-1 (position deletes, those of the same commit included), DA-2
 (rows and their equality deletes in one commit), DA-3, DA-4 (null in delete keys), DA-6 (extra columns in delete files),
@@ -7,122 +7,107 @@ DA-7 (deletion vectors) and DA-9 (inherited sequence numbers).
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from statistics import median_low
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pytest
+from foreign_tables import EVERY_TABLE, WRITTEN_HERE, ForeignTable, each_of
+from pyiceberg.expressions import EqualTo, IsNull
+from pyiceberg.types import PrimitiveType
 
-from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.table_file import read_table_metadata
 from tableformat.scan.duckdb_dataset import DuckDBDataset
-from tableformat.scan.scan import Scan
+from tableformat.testing.json_values import rows_from_json
+from tableformat.testing.key_order import fingerprint
 from tableformat.testing.replay import check_feed
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "iceberg"
-REFERENCE = FIXTURES / "reference"
-FLINK = FIXTURES / "duckdb" / "equality_deletes" / "warehouse" / "mydb"
-pytestmark = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"tables of other writers are not at {FIXTURES}")
 
-EXPECTED: dict[str, Any] = json.loads((REFERENCE / "expected.json").read_text()) if REFERENCE.is_dir() else {}
+def assert_rows(found: pa.Table, expected: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    assert found.column_names == list(columns)
+    assert fingerprint(found.to_pylist(), columns) == fingerprint(expected, columns)
 
 
-def scan_of(directory: Path, *args: Any, **kwargs: Any) -> Scan:
-    metadata, io, _ = read_table_metadata(str(directory), {})
-    return Scan(SnapshotView(metadata, io, metadata.current_snapshot(), metadata.schema()), *args, **kwargs)
-
-
-def as_written(rows: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows with dates, timestamps and decimals as the expectations spell them."""
-    columns = [
-        [
-            str(value)
-            if value is not None and pa.types.is_temporal(column.type) | pa.types.is_decimal(column.type)
-            else value
-            for value in column.to_pylist()
-        ]
-        for column in rows.columns
-    ]
-    return sorted(zip(*columns, strict=True), key=repr)
-
-
-def expected_rows(name: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in EXPECTED[name]["rows"]), key=repr)
-
-
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_changes_rebuild_every_snapshot(name: str) -> None:
-    """CF-6: the change feed of tables by Spark and Iceberg's Java library, from the first snapshot to the last."""
-    events = check_feed(scan_of(REFERENCE / "wh" / "db" / name).view)
+@each_of(EVERY_TABLE, "snapshots")
+def test_changes_rebuild_every_snapshot(foreign: ForeignTable) -> None:
+    """CF-6: the change feed, from the first snapshot to the last."""
+    events = check_feed(foreign.open().view)
     assert set(events["_change_type"].to_pylist()) == {"insert", "delete"}
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_rows_are_those_of_the_reference_reader(name: str) -> None:
-    scan = scan_of(REFERENCE / "wh" / "db" / name)
-    assert scan.schema.names == EXPECTED[name]["columns"]
-    assert as_written(scan.to_arrow()) == expected_rows(name)
-    assert scan.count() == EXPECTED[name]["n_rows"]
+@each_of(EVERY_TABLE)
+def test_rows_are_those_of_the_reference_reader(foreign: ForeignTable) -> None:
+    table = foreign.open()
+    expected = foreign.rows(table.iceberg.schema())
+    assert_rows(table.scan().to_arrow(), expected, foreign.expected["columns"])
+    assert table.scan().count() == len(expected) > 0
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_delete_files_of_the_plan_are_the_live_ones(name: str) -> None:
-    plan = scan_of(REFERENCE / "wh" / "db" / name).plan()
-    found = sorted((delete.record_count, delete.equality_ids or ()) for delete in plan.delete_files)
-    live = sorted(
-        (delete["record_count"], tuple(delete["equality_ids"] or ())) for delete in EXPECTED[name]["delete_files"]
-    )
-    assert set(found) <= set(live)
-    assert len(plan.tasks) + len(plan.covered) == EXPECTED[name]["data_files"]
+@each_of(EVERY_TABLE, "delete_files")
+def test_delete_files_of_the_plan_are_the_live_ones(foreign: ForeignTable) -> None:
+    plan = foreign.open().scan().plan()
+    found = {(delete.record_count, delete.equality_ids or ()) for delete in plan.delete_files}
+    live = {(each["record_count"], tuple(each["equality_ids"] or ())) for each in foreign.expected["delete_files"]}
+    assert found <= live
+    assert len(plan.tasks) + len(plan.covered) == foreign.expected["data_files"]
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_filters_and_doors_agree_with_the_reference_rows(name: str) -> None:
-    """A filter is applied after the deletes, whichever door it comes through."""
-    expected = [row for row in expected_rows(name) if row[0] >= 10]
-    assert as_written(scan_of(REFERENCE / "wh" / "db" / name, "id >= 10").to_arrow()) == expected
-    scan = scan_of(REFERENCE / "wh" / "db" / name)
-    marked = DuckDBDataset(scan, marks_rows=True)
-    for dataset in (scan.to_dataset(), marked):
+@each_of(EVERY_TABLE)
+def test_filters_and_entry_points_agree_with_the_reference_rows(foreign: ForeignTable) -> None:
+    """A filter is applied after the deletes, through whichever entry point it comes."""
+    table, columns = foreign.open(), foreign.expected["columns"]
+    rows = foreign.rows(table.iceberg.schema())
+    first_id = median_low(row["id"] for row in rows)
+    where = f"id >= {first_id}"
+    expected = [row for row in rows if row["id"] >= first_id]
+    assert_rows(table.scan(where).to_arrow(), expected, columns)
+    assert_rows(table.scan(where, columns=columns[-1:]).to_arrow(), expected, columns[-1:])
+    marked = DuckDBDataset(table.scan(), marks_rows=True)
+    for dataset in (table.scan().to_dataset(), marked):
         with duckdb.connect() as connection:
             connection.register("lake", dataset)
-            columns = f"* EXCLUDE ({marked.marker})" if dataset is marked else "*"
-            assert as_written(connection.sql(f"SELECT {columns} FROM lake WHERE id >= 10").to_arrow_table()) == expected
-            counts = [
-                connection.sql(f"SELECT count(*) FROM lake{where}").fetchall() for where in ("", " WHERE id >= 10")
-            ]
-        assert counts == [[(EXPECTED[name]["n_rows"],)], [(len(expected),)]]
+            chosen = f"* EXCLUDE ({marked.marker})" if dataset is marked else "*"
+            assert_rows(connection.sql(f"SELECT {chosen} FROM lake WHERE {where}").to_arrow_table(), expected, columns)
+            counts = [connection.sql(f"SELECT count(*) FROM lake{end}").fetchall() for end in ("", f" WHERE {where}")]
+        assert counts == [[(len(rows),)], [(len(expected),)]]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("mytable", [(4, "d", dt.date(2025, 1, 4)), (5, "e", dt.date(2025, 1, 5))]),
-        (
-            "mytable_partitioned",
-            [(1, "a", dt.date(2025, 1, 1)), (4, "d", dt.date(2025, 1, 4)), (5, "e", dt.date(2025, 1, 5))],
-        ),
-    ],
-)
-def test_equality_deletes_of_flink(name: str, expected: list[tuple[Any, ...]]) -> None:
-    """DA-2, DA-3: equality deletes of a partitioned and an unpartitioned table."""
-    rows = scan_of(FLINK / name).to_arrow()
-    assert sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == expected
-    only = scan_of(FLINK / name, "name = 'd'", columns=["bir"]).to_arrow()
-    assert only.to_pydict() == {"bir": [dt.date(2025, 1, 4)]}
+@each_of(WRITTEN_HERE)
+def test_every_snapshot_has_the_rows_of_the_reference_reader(foreign: ForeignTable) -> None:
+    """With the columns that the snapshot was written with, on branches too."""
+    table = foreign.open()
+    snapshots = foreign.expected["snapshots"]
+    assert {each["snapshot_id"] for each in snapshots} == {each.snapshot_id for each in table.metadata.snapshots}
+    for stated in snapshots:
+        scan = table.scan(snapshot_id=stated["snapshot_id"])
+        expected = rows_from_json(stated["rows"], scan.view.schema)
+        assert_rows(scan.to_arrow(), expected, stated["columns"])
+        assert scan.count() == len(expected) > 0
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_every_snapshot_of_the_history_can_be_read(name: str) -> None:
-    metadata, io, _ = read_table_metadata(str(REFERENCE / "wh" / "db" / name), {})
-    counts = []
-    for snapshot in sorted(metadata.snapshots, key=lambda found: found.sequence_number or 0):
-        view = SnapshotView(metadata, io, snapshot, metadata.schema())
-        scan = Scan(view)
-        counts.append(scan.count())
-        assert scan.to_arrow().num_rows == counts[-1]
-    assert counts[-1] == EXPECTED[name]["n_rows"]
-    assert counts[0] > 0
+@each_of(WRITTEN_HERE)
+def test_branches_and_tags_have_the_rows_of_their_snapshots(foreign: ForeignTable) -> None:
+    table = foreign.open()
+    assert {name: ref.snapshot_id for name, ref in table.metadata.refs.items()} == foreign.expected["refs"]
+    by_id = {each["snapshot_id"]: each for each in foreign.expected["snapshots"]}
+    for name, ref in table.metadata.refs.items():
+        scan = table.scan(**{ref.snapshot_ref_type: name})
+        stated = by_id[ref.snapshot_id]
+        assert_rows(scan.to_arrow(), rows_from_json(stated["rows"], scan.view.schema), stated["columns"])
+
+
+@each_of(WRITTEN_HERE)
+def test_a_filter_by_each_value_of_a_column_finds_its_rows(foreign: ForeignTable) -> None:
+    """Files that lack a column, have it under another name or as a narrower type are not left out."""
+    table = foreign.open()
+    rows = foreign.rows(table.iceberg.schema())
+    columns = foreign.expected["columns"]
+    for field in table.iceberg.schema().fields:
+        if not isinstance(field.field_type, PrimitiveType):
+            continue
+        # NaN is not equal to itself.
+        for value in {row[field.name] for row in rows if row[field.name] == row[field.name]}:
+            where = IsNull(field.name) if value is None else EqualTo(field.name, value)
+            expected = [row for row in rows if row[field.name] == value]
+            assert_rows(table.scan(where).to_arrow(), expected, columns)
+            assert table.scan(where).count() == len(expected), where

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_tables import EVERY_TABLE, ForeignTable, each_of
 from long_forms import every_other
 
 import tableformat as tf
@@ -14,7 +15,6 @@ from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.testing.table_builder import build
 
 CORPUS = Path(__file__).parents[2] / "specs" / "corpus"
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "iceberg"
 CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case
     for path in sorted(CORPUS.glob("*.json"))
@@ -62,17 +62,12 @@ def test_what_makes_a_read_fail_is_an_error(name: str, catalog: tf.Catalog) -> N
     assert all(each.next_step for each in found.findings)
 
 
-def tables_of_others() -> list[Path]:
-    return sorted({path.parent.parent for path in FIXTURES.rglob("*.metadata.json")})
-
-
-@pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"tables of other writers are not at {FIXTURES}")
-@pytest.mark.parametrize("directory", tables_of_others(), ids=lambda path: path.name)
-def test_tables_of_other_writers_are_clean(directory: Path) -> None:
-    """Of Spark, Flink and Iceberg's Java library, of versions 2 and 3; their Parquet files have checksums."""
-    found = tf.read_metadata(directory).verify(deep=True)
+@each_of(EVERY_TABLE)
+def test_tables_of_other_writers_are_clean(foreign: ForeignTable) -> None:
+    """Of versions 1 to 3; their Parquet files have checksums."""
+    found = foreign.open().verify(deep=True)
     lost = [each for each in found.findings if each.file.endswith(LOST)]
-    assert [each.kind for each in lost] == [FindingKind.MISSING_FILE] * (directory.name == "mytable")
+    assert [each.kind for each in lost] == [FindingKind.MISSING_FILE] * (foreign.name == "mytable")
     assert [each for each in found.findings if each not in lost] == [], str(found)
     assert found.row_count > 0
     assert found.unchecksummed_file_count == 0

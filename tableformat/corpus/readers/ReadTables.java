@@ -46,7 +46,7 @@ class ReadTables {
     }
 
     /** Records may have fields beyond those of the table, such as positions that deletes were looked up by. */
-    private static Object fields(Record record, Types.StructType type) {
+    static Object fields(Record record, Types.StructType type) {
         Map<String, Object> fields = new LinkedHashMap<>();
         for (Types.NestedField field : type.fields()) {
             fields.put(field.name(), value(record.getField(field.name())));

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_tables import written_here
 
 from tableformat.errors import CorruptFileError, TableNotFoundError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile
@@ -20,9 +21,10 @@ from tableformat.metadata.table_file import parse_table_metadata, read_table_met
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import open_input
 
-TABLES = Path(__file__).parents[4] / "shared" / "fixtures" / "iceberg"
-OTHER_WRITERS = pytest.mark.skipif(not TABLES.is_dir(), reason="the tables of other writers are not on this machine")
-DUCKDB_TABLE = TABLES / "duckdb" / "equality_deletes" / "warehouse" / "mydb" / "mytable"
+RELATIVE = written_here("v2_relative").directory
+"""A table whose metadata has locations relative to the working directory of its writer."""
+STATED = "relative/tables/v2_relative"
+NEWEST = f"v{(RELATIVE / 'metadata' / 'version-hint.text').read_text()}.metadata.json"
 
 DOCUMENT: dict[str, Any] = {
     "format-version": 2,
@@ -140,40 +142,36 @@ def test_a_damaged_metadata_file_is_named(data: bytes, reason: str) -> None:
     assert caught.value.location == "v1.metadata.json"
 
 
-@OTHER_WRITERS
 def test_a_table_with_locations_relative_to_a_lost_working_directory_is_read_where_it_is() -> None:
-    metadata, io, location = read_table_metadata(str(DUCKDB_TABLE), {})
-    assert location == f"{DUCKDB_TABLE}/metadata/v7.metadata.json"
-    assert metadata.location == "data/persistent/equality_deletes/warehouse/mydb/mytable"
+    metadata, io, location = read_table_metadata(str(RELATIVE), {})
+    assert location == f"{RELATIVE}/metadata/{NEWEST}"
+    assert metadata.location == STATED
     view = head_view(metadata, io)
     files = [
         entry.file for manifest in manifests_of(view) for entry in live_entries(read_manifest(io, manifest, metadata))
     ]
     data = [file.file_path for file in files if isinstance(file, DataFile)]
-    assert all(path.startswith("data/persistent/") for path in data), "stated paths stay as they are"
+    assert all(path.startswith(STATED) for path in data), "stated paths stay as they are"
     for path in data:
         with open_input(io, path) as file:
             assert file.read(4) == b"PAR1"
 
 
-@OTHER_WRITERS
 def test_a_table_that_is_where_it_says_is_read_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stated = tmp_path / "data/persistent/equality_deletes/warehouse/mydb/mytable"
-    shutil.copytree(DUCKDB_TABLE, stated)
+    stated = tmp_path / STATED
+    shutil.copytree(RELATIVE, stated)
     monkeypatch.chdir(tmp_path)
     _, io, _ = read_table_metadata(os.path.relpath(stated), {})
     assert not isinstance(io, RelocatedFileIO)
-    _, io, _ = read_table_metadata(str(DUCKDB_TABLE / "metadata" / "v7.metadata.json"), {})
+    _, io, _ = read_table_metadata(str(RELATIVE / "metadata" / NEWEST), {})
     assert not isinstance(io, RelocatedFileIO), "a copy of the metadata does not move the table"
 
 
-@OTHER_WRITERS
 def test_a_copy_downloaded_from_an_object_store_is_read_without_the_store(tmp_path: Path) -> None:
-    shutil.copytree(DUCKDB_TABLE, tmp_path / "copy")
-    latest = tmp_path / "copy" / "metadata" / "v7.metadata.json"
-    stated = "data/persistent/equality_deletes/warehouse/mydb/mytable"
-    latest.write_text(latest.read_text().replace(stated, "s3://bucket/mytable"))
+    shutil.copytree(RELATIVE, tmp_path / "copy")
+    latest = tmp_path / "copy" / "metadata" / NEWEST
+    latest.write_text(latest.read_text().replace(STATED, "s3://bucket/mytable"))
     metadata, io, _ = read_table_metadata(str(tmp_path / "copy"), {})
     assert isinstance(io, RelocatedFileIO)
     (first, *_) = manifests_of(head_view(metadata, io))
-    assert first.manifest_path.startswith(stated), "only the prefix that the metadata states is exchanged"
+    assert first.manifest_path.startswith(STATED), "only the prefix that the metadata states is exchanged"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from foreign_tables import EVERY_TABLE, ForeignTable, each_of
 from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.snapshots import Operation
 from v3_tables import SCHEMA, new_catalog, new_table, rows
@@ -28,7 +28,6 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
 from tableformat.write.rows.conform import table_arrow_schema
 
-FIXTURE = Path(__file__).parents[4] / "shared" / "fixtures" / "iceberg" / "reference"
 ROW_ID, LAST_UPDATED = ROW_LINEAGE_NAMES
 
 
@@ -44,14 +43,16 @@ def next_row_id(table: tf.Table) -> int | None:
     return table.metadata.next_row_id
 
 
-@pytest.mark.skipif(not FIXTURE.is_dir(), reason="the tables of other writers are not here")
-def test_rows_of_spark_have_the_lineage_that_spark_reports() -> None:
-    """Two rows were updated: they keep the ids that their new file stores, under a new sequence number."""
-    expected = json.loads((FIXTURE / "expected.json").read_text())["spark_v3_dv"]["row_lineage"]
-    table = tf.read_metadata(str(FIXTURE / "wh" / "db" / "spark_v3_dv"))
-    found = table.scan(columns=["id", ROW_ID, LAST_UPDATED]).to_arrow()
-    assert sorted(list(row.values()) for row in found.to_pylist()) == expected
-    assert found.schema == pa.schema([("id", pa.int64()), (ROW_ID, pa.int64()), (LAST_UPDATED, pa.int64())])
+@each_of(EVERY_TABLE, "row_lineage")
+def test_rows_have_the_lineage_that_the_reference_reader_finds(foreign: ForeignTable) -> None:
+    """FM-20: updated rows keep the ids that their new file stores; older rows of an upgraded table have ids too."""
+    names = ["id", ROW_ID, LAST_UPDATED]
+    found = foreign.open().scan(columns=names).to_arrow()
+    expected = foreign.expected["row_lineage"]
+    as_tuples = [tuple(row.values() if isinstance(row, dict) else row) for row in expected]
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(as_tuples)
+    assert found.schema.names == names
+    assert found.schema.types == [pa.int64()] * 3
 
 
 def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> None:

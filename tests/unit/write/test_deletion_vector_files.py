@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from foreign_tables import VECTORS
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.transforms import IdentityTransform
 from v3_tables import ids, new_catalog, new_table, rows, vectors
@@ -25,9 +26,6 @@ from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.delete_files import deletion_vectors
 from tableformat.write.delete_files.deletion_vectors import write_deletion_vectors
 from tableformat.write.delete_files.row_deletes import RowDeleteFiles, RowsToDelete, write_row_deletes
-
-GOLDENS = Path(__file__).parents[4] / "shared" / "fixtures" / "iceberg" / "deletion_vectors"
-needs_goldens = pytest.mark.skipif(not GOLDENS.is_dir(), reason="the fixtures of other writers are not here")
 
 
 def at(*positions: int) -> PositionSet:
@@ -82,7 +80,6 @@ def test_smaller_vectors_come_first_in_the_file(tmp_path: Path) -> None:
         assert decode_vector(content, entry.file_path) == positions
 
 
-@needs_goldens
 def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_path: Path) -> None:
     ctx, data, _ = two_data_files(tmp_path)
     (vector,) = write_deletion_vectors(ctx, {data: at(1, 3, 5, 7, 9)})
@@ -90,7 +87,7 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
     assert vector.content_offset is not None
     assert vector.content_size_bytes is not None
     blob = content[vector.content_offset : vector.content_offset + vector.content_size_bytes]
-    assert blob == (GOLDENS / "small-alternating-values-position-index.bin").read_bytes()
+    assert blob == (VECTORS / "alternating.bin").read_bytes()
 
 
 def test_a_puffin_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
