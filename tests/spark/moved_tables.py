@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -20,7 +21,7 @@ def moved_copy(table: Path, target: Path) -> str:
     """Copy a table and have it say where it is now; gives the location of its newest metadata file."""
     shutil.copytree(table, target)
     newest = max((target / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0]))
-    stated = "(file:(//)?)?" + re.escape(re.sub("^file:(//)?", "", json.loads(newest.read_text())["location"]))
+    stated = "(file:(//)?)?" + re.escape(re.sub("^file:(//)?", "", json.loads(_metadata(newest))["location"]))
     actual = f"file://{target}"
     for path in (target / "data").rglob("*.parquet"):
         _move_position_deletes(path, stated, actual)
@@ -30,8 +31,20 @@ def moved_copy(table: Path, target: Path) -> str:
     for path in [each for each in avro if each.name.startswith("snap-")]:
         _rewrite(path, stated, actual)
     for path in (target / "metadata").glob("*.json"):
-        path.write_text(re.sub(stated, actual, path.read_text()))
+        path.write_bytes(_packed(path, re.sub(stated, actual, _metadata(path))))
     return f"file://{newest}"
+
+
+def _is_gzipped(path: Path) -> bool:
+    return path.name.endswith(".gz.metadata.json")
+
+
+def _metadata(path: Path) -> str:
+    return (gzip.decompress(path.read_bytes()) if _is_gzipped(path) else path.read_bytes()).decode()
+
+
+def _packed(path: Path, text: str) -> bytes:
+    return gzip.compress(text.encode()) if _is_gzipped(path) else text.encode()
 
 
 def _rewrite(path: Path, stated: str, actual: str) -> None:
@@ -47,7 +60,7 @@ def _rewrite(path: Path, stated: str, actual: str) -> None:
         elif record["data_file"]["file_format"] != "PUFFIN":
             file = record["data_file"]
             file["file_size_in_bytes"] = _size(file["file_path"])
-            if file["content"] == _POSITION_DELETES:
+            if file.get("content") == _POSITION_DELETES:
                 # Bounds of the path, which may be cut short.
                 file["lower_bounds"] = file["upper_bounds"] = None
     with path.open("wb") as target:

@@ -4,11 +4,13 @@ other writers, read by Spark."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb_iceberg_env
 import pyarrow as pa
 import pytest
+from foreign_tables import EVERY_TABLE, ForeignTable, each_of, written_here
 from long_forms import crossed
 from moved_tables import moved_copy
 from other_readers import COLUMNS, QUERIES, READERS, Answer, Answers, Row, outcome
@@ -107,24 +109,17 @@ def test_converted_tables_are_read_by_everybody(
     assert set(outcomes(spark, table, LATER_ROWS).values()) == {"right"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "reference/wh/db/spark_v2_mor_pos",
-        "reference/wh/db/java_v2_eq_unpart",
-        "reference/wh/db/java_v2_eq_types",
-        "reference/wh/db/spark_v3_dv",
-        "duckdb/equality_deletes/warehouse/mydb/mytable",
-        "duckdb/equality_deletes/warehouse/mydb/mytable_partitioned",
-    ],
-)
+NESTED_DEFAULTS = "v3_nested_defaults"
+
+
+@each_of(table for table in EVERY_TABLE if table.name != NESTED_DEFAULTS)
 def test_tables_of_other_writers(
-    spark: SparkSession, lake: tf.Catalog, namespace: str, fixtures_root: Path, tmp_path: Path, name: str
+    spark: SparkSession, lake: tf.Catalog, namespace: str, tmp_path: Path, foreign: ForeignTable
 ) -> None:
-    """DA-1 to DA-4, DA-7: every snapshot, row for row as Python reads it from where the table lies."""
-    original = tf.read_metadata(str(fixtures_root.resolve() / name))
-    table = lake.register_table((namespace, "t"), moved_copy(fixtures_root / name, tmp_path / "t"))
-    kept = {path.name for path in (fixtures_root / name / "metadata").iterdir()}
+    """DA-1 to DA-4, DA-7, SP-97: every snapshot, row for row as Python reads it from where the table lies."""
+    original = foreign.open()
+    table = lake.register_table((namespace, "t"), moved_copy(foreign.directory, tmp_path / "t"))
+    kept = {path.name for path in (foreign.directory / "metadata").iterdir()}
     snapshots = [each.snapshot_id for each in table.metadata.snapshots if Path(each.manifest_list).name in kept]
     assert table.snapshot_id in snapshots
     for snapshot_id in snapshots:
@@ -137,3 +132,42 @@ def test_tables_of_other_writers(
     assert current.count() == original.scan().count()
     spark.sql(f"DELETE FROM lake.{namespace}.t WHERE id = 1 OR id IS NULL")
     assert current.sparkSession.table(f"lake.{namespace}.t").where("id > 0").count() == original.scan("id > 1").count()
+
+
+def test_a_default_inside_a_struct_is_refused_until_the_files_have_it(
+    spark: SparkSession, lake: tf.Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """SP-97"""
+    foreign = written_here(NESTED_DEFAULTS)
+    table = lake.register_table((namespace, "t"), moved_copy(foreign.directory, tmp_path / "t"))
+    name = f"lake.{namespace}.t"
+    with pytest.raises(Exception, match=r"'place\.zip' has a default value and .*01-data\.parquet"):
+        spark.table(name).collect()
+    assert {row.id for row in spark.table(name).select("id").collect()} == {1, 3, 10, 11, 12}
+    table.maintenance.compact()
+    expected = foreign.rows(table.iceberg.schema())
+    found = spark.table(name).toArrow().to_pylist()
+    assert fingerprint(found, ["id", "place"]) == fingerprint(expected, ["id", "place"])
+
+
+def test_filters_and_aggregates_see_the_defaults_of_older_files(
+    spark: SparkSession, lake: tf.Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """SP-97, SP-2, SP-4"""
+    foreign = written_here("v3_defaults")
+    table = lake.register_table((namespace, "t"), moved_copy(foreign.directory, tmp_path / "t"))
+    rows = foreign.rows(table.iceberg.schema())
+    found = spark.table(f"lake.{namespace}.t")
+    for column, value in (
+        ("level", 7),
+        ("remark", "none"),
+        ("price", Decimal("1.50")),
+        ("is_open", True),
+        ("level", None),
+    ):
+        expected = sorted(row["id"] for row in rows if row[column] == value)
+        assert expected
+        assert sorted(row.id for row in found.where(found[column].eqNullSafe(value)).select("id").collect()) == expected
+    levels = [row["level"] for row in rows if row["level"] is not None]
+    aggregates = spark.sql(f"SELECT min(level), max(level), count(level), count(*) FROM lake.{namespace}.t")
+    assert tuple(aggregates.collect()[0]) == (min(levels), max(levels), len(levels), len(rows))

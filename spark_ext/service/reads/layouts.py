@@ -19,6 +19,7 @@ from pyiceberg.schema import Schema, index_by_name, make_compatible_name
 from pyiceberg.types import DoubleType, FloatType, IcebergType, ListType, MapType, NestedField, StructType
 
 from spark_ext.service.wire.expressions import columns_of
+from tableformat.errors import UnsupportedFeatureError
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -68,9 +69,11 @@ class Layouts:
         self._filtered_floats = _floats_among(self._filtered, view.schema)
         # Footers are read only where the metadata leaves a doubt: they cost a request a file, once.
         self._read = dict(_fields(self._columns))
+        self._nested_defaults = list(_nested_defaults(self._columns))
         schemas = view.metadata.schemas
         self._must_look = (
             context.name_mapping is not None
+            or bool(self._nested_defaults)
             or not names_never_moved(schemas, view.schema, self._filtered | self._read.keys())
             or not names_stayed(schemas, self._read)
         )
@@ -96,6 +99,7 @@ class Layouts:
 
     def _layout_of(self, file: DataFile) -> Layout:
         with self._context.open_data_file(file) as opened:
+            self._require_nested_defaults(file, opened.schema)
             stored = opened.metadata.schema.to_arrow_schema()
             if not any(_has_id(each) for each in stored):
                 names = dict(_names(opened.schema))
@@ -106,6 +110,17 @@ class Layouts:
             if self._is_read_by_current_names(opened.schema):
                 return Layout(filters=filters)
             return Layout(filters=filters, names=tuple(sorted(_names(opened.schema))))
+
+    def _require_nested_defaults(self, file: DataFile, stored: pa.Schema) -> None:
+        """SP-97: Spark's reader has null for a field that a struct of the file lacks, whatever its default is."""
+        ids = {field_id for _, field_id in _paths(stored)}
+        for path in self._nested_defaults:
+            if self._read[path] not in ids and self._read[path[:-1]] in ids:
+                raise UnsupportedFeatureError(
+                    f"{'.'.join(path)!r} has a default value and {file.file_path} was written before the field was "
+                    "added; Spark's Parquet reader would return null instead of the default. Rewrite the file with "
+                    f"Table.maintenance.compact, or leave the column {path[0]!r} out of the query."
+                )
 
     def _is_read_by_current_names(self, stored: pa.Schema) -> bool:
         """SP-1: whether the file has every field that is read under its name of today, or not at all, nor its name."""
@@ -178,6 +193,14 @@ def _fields(fields: Sequence[NestedField]) -> Iterator[tuple[tuple[str, ...], in
         yield (field.name,), field.field_id
         for path, field_id in _fields(_fields_inside(field.field_type)):
             yield (field.name, *path), field_id
+
+
+def _nested_defaults(fields: Sequence[NestedField]) -> Iterator[tuple[str, ...]]:
+    """Paths of the fields below the top level that have an initial default."""
+    for field in fields:
+        inside = _fields_inside(field.field_type)
+        yield from ((field.name, each.name) for each in inside if each.initial_default is not None)
+        yield from ((field.name, *path) for path in _nested_defaults(inside))
 
 
 def _fields_inside(field_type: IcebergType) -> Sequence[NestedField]:

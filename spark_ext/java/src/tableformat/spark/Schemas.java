@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.StructType;
  */
 final class Schemas {
   private static final String FIELD_ID = "parquet.field.id";
+  private static final String EXISTS_DEFAULT = "EXISTS_DEFAULT";
   private static final String IS_UUID = "tableformat.uuid";
 
   private Schemas() {}
@@ -110,12 +111,13 @@ final class Schemas {
     return new StructType(fields);
   }
 
-  /** The columns, of which a file may lack those that are named, whatever the table says. */
+  /** SP-97: the columns; a file may lack the named ones and those with an initial default, although they are required. */
   static StructType notRequired(StructType schema, List<String> names) {
     StructField[] fields = new StructField[schema.size()];
     for (int i = 0; i < fields.length; i++) {
       StructField field = schema.apply(i);
-      boolean nullable = field.nullable() || names.contains(field.name());
+      boolean nullable =
+          field.nullable() || names.contains(field.name()) || field.metadata().contains(EXISTS_DEFAULT);
       fields[i] = new StructField(field.name(), field.dataType(), nullable, field.metadata());
     }
     return new StructType(fields);
