@@ -105,6 +105,15 @@ def test_wheel_has_every_file_of_the_packages_and_the_jar(release: Release) -> N
         assert "tableformat/spark/LakeCatalog.class" in classes.namelist()
 
 
+def test_tests_are_in_neither(release: Release) -> None:
+    """A clone has them, with the tables that they read."""
+    with tarfile.open(release.sdist) as archive:
+        folders = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert {"specs", *PACKAGES} <= folders
+    assert "tests" not in folders
+    assert not any(name.startswith("tests/") for name in release.names_in_wheel())
+
+
 def test_licence_is_in_both(release: Release) -> None:
     licences = {path.name for path in ROOT.glob("LICEN[CS]E*")}
     packed = {name for name in release.names_in_wheel() if ".dist-info/licenses/" in name}
