@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final
 
-from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
-from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter, transform_call
+from spark_ext.service.wire.expressions import SparkExpression, all_of, exact_filter, pruning_filter, transform_call
 from spark_ext.service.wire.partition_predicates import PartitionPredicates
 from tableformat.errors import InvalidPredicateError
 from tableformat.table import Table
@@ -46,7 +45,7 @@ def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
     schema = table.metadata.schema()
     filters = [exact_filter([part.predicate], schema) for part in where or ()]
     exact = [each for each in filters if each is not None]
-    filter_ = reduce(And, exact) if exact else None
+    filter_ = all_of(exact) if exact else None
     of_partitions = [part for part, found in zip(where or (), filters, strict=True) if found is None]
     if not of_partitions:
         return FileCondition(filter_)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from pyiceberg.expressions import (
@@ -87,17 +86,22 @@ def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> Boole
     converted = [_exact(predicate, schema, negated=False) for predicate in predicates]
     if any(each is None for each in converted):
         return None
-    return _conjunction([each for each in converted if each is not None])
+    return all_of([each for each in converted if each is not None])
 
 
 def pruning_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression:
     """The conjunction as a filter that matches at least the same rows."""
-    return _conjunction([_weaker(predicate, schema) for predicate in predicates])
+    return all_of([_weaker(predicate, schema) for predicate in predicates])
 
 
-def _conjunction(filters: Sequence[BooleanExpression]) -> BooleanExpression:
-    start: BooleanExpression = AlwaysTrue()
-    return reduce(And, filters, start)
+def all_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
+    """SP-97: their conjunction as a balanced tree."""
+    return And(AlwaysTrue(), AlwaysTrue(), *filters)
+
+
+def any_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
+    """SP-97: their disjunction as a balanced tree."""
+    return Or(AlwaysFalse(), AlwaysFalse(), *filters)
 
 
 def _weaker(predicate: SparkExpression, schema: Schema) -> BooleanExpression:

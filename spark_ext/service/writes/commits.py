@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session, handle_of
-from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
+from spark_ext.service.wire.expressions import SparkExpression, any_of, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
@@ -221,8 +221,7 @@ def _rely_on_rows_read(draft: Draft, tasks: Iterable[RowTask], deleted: Mapping[
 
 
 def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:
-    nothing: BooleanExpression = AlwaysFalse()
-    return reduce(Or, (pruning_filter(predicates, schema) for predicates in reads), nothing)
+    return any_of(pruning_filter(predicates, schema) for predicates in reads)
 
 
 def _commit(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import date
-from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +18,6 @@ from pyiceberg.expressions import (
     IsNaN,
     IsNull,
     LessThan,
-    Or,
     Reference,
     StartsWith,
 )
@@ -45,7 +43,14 @@ from pyiceberg.types import (
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream
-from spark_ext.service.wire.expressions import NoValueError, SparkExpression, is_nan_literal, literal_value
+from spark_ext.service.wire.expressions import (
+    NoValueError,
+    SparkExpression,
+    all_of,
+    any_of,
+    is_nan_literal,
+    literal_value,
+)
 from spark_ext.service.wire.partition_type import default_fields, default_partition_type
 from spark_ext.service.writes.whole_files import takes_whole_files
 from tableformat.errors import UnsupportedFeatureError
@@ -100,7 +105,7 @@ def drop_partitions(session: Session, request: Request) -> dict[str, Any]:
     pin = Pin.from_json(arguments["pin"])
     table = session.load(pin.table, branch=pin.branch)
     fields, schema = default_fields(session.pinned(pin).metadata), table.metadata.schema()
-    where: BooleanExpression = reduce(Or, (_rows_of(fields, each, schema) for each in arguments["partitions"]))
+    where = any_of(_rows_of(fields, each, schema) for each in arguments["partitions"])
     result = table.delete(
         where,
         mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto",
@@ -112,7 +117,7 @@ def drop_partitions(session: Session, request: Request) -> dict[str, Any]:
 
 def _rows_of(fields: Sequence[PartitionField], values: Sequence[SparkExpression], schema: Schema) -> BooleanExpression:
     terms = [_rows_with(field, value, schema) for field, value in zip(fields, values, strict=True)]
-    return reduce(And, terms)
+    return all_of(terms)
 
 
 def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) -> BooleanExpression:
