@@ -88,5 +88,6 @@ def _with(listed: str, name: str) -> str:
 
 
 def _absolute(warehouse: str) -> str:
-    """The process that opens a relative directory may have another working directory."""
-    return warehouse if "://" in warehouse else os.path.abspath(os.path.expanduser(warehouse))
+    """The process that opens a relative directory may have another working directory. A URI is left as it is."""
+    is_uri = "://" in warehouse or warehouse[:5].lower() == "file:"
+    return warehouse if is_uri else os.path.abspath(os.path.expanduser(warehouse))

@@ -129,7 +129,7 @@ class Session:
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
         if warehouse is None:
             return open_catalog(name, **passed)
-        is_path = "/" in warehouse or "\\" in warehouse
+        is_path = "/" in warehouse or "\\" in warehouse or warehouse[:5].lower() == "file:"
         said = _SERVICE_OPTIONS & passed.keys()
         is_lake = is_path and said == {"uri"} and not passed["uri"].startswith(_SERVICES)
         if said and not is_lake:

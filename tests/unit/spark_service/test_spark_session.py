@@ -7,8 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from spark_ext.configure import catalog_options
 from spark_ext.service.registry import Request, handler_of
 from spark_ext.service.session import Pin, Session
+from tableformat import open_catalog
+from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
@@ -21,6 +24,27 @@ def session(tmp_path: Path) -> Session:
     created = opened.catalog.create_table("db.t", SCHEMA, key=["id"])
     created.append(pa.table({"id": [1, 2]}, schema=SCHEMA))
     return opened
+
+
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}", "{}"])
+@pytest.mark.parametrize("directory", ["lake", "la ke", "100% lake"])
+def test_warehouse_is_the_directory_that_python_opens(tmp_path: Path, form: str, directory: str) -> None:
+    warehouse = catalog_options("lake", form.format(tmp_path / directory))["spark.sql.catalog.lake.warehouse"]
+    Session.open("lake", {"warehouse": warehouse}).catalog.create_namespace("db")
+    assert open_catalog(form.format(tmp_path / directory)).list_namespaces() == ["db"]
+    assert [each.name for each in tmp_path.iterdir()] == [directory]
+
+
+@pytest.mark.parametrize("warehouse", ["file:lake", "file:la/ke", "file://host/lake", "file:{}/la%20ke"])
+def test_warehouse_that_python_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    location = warehouse.format(tmp_path)
+    with pytest.raises(InvalidArgumentError) as of_python:
+        open_catalog(location)
+    with pytest.raises(InvalidArgumentError) as of_spark:
+        Session.open("lake", {"warehouse": catalog_options("lake", location)["spark.sql.catalog.lake.warehouse"]})
+    assert str(of_spark.value) == str(of_python.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pin_stays_where_it_is_when_the_process_changes_the_table(session: Session) -> None:
