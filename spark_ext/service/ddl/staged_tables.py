@@ -52,7 +52,7 @@ from tableformat.catalogs.new_table import schema_with_key, sort_order_of_key
 from tableformat.commit.metadata_update import upgraded_to_v3
 from tableformat.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
-from tableformat.metadata.partition_text import partition_spec
+from tableformat.metadata.partition_text import partition_spec, refuse_names_of_columns
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
@@ -220,7 +220,9 @@ def _schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[TableUpdat
 
 def _spec_updates(metadata: TableMetadata, schema: Schema, partition_by: list[str]) -> tuple[TableUpdate, ...]:
     """A spec that the table has is used again."""
-    fields = fields_with_kept_ids(partition_spec(schema, partition_by), metadata)
+    given = partition_spec(schema, partition_by)
+    refuse_names_of_columns(given, schema)
+    fields = fields_with_kept_ids(given, metadata)
     known = next((spec for spec in metadata.partition_specs if spec.fields == fields), None)
     if known is not None:
         return (SetDefaultSpecUpdate.model_validate({"spec-id": known.spec_id}),)
