@@ -110,6 +110,30 @@ def test_changes_that_name_no_alike_column(spark: SparkSession, alike: Table) ->
     assert rows(alike) == before[1:]
 
 
+def test_layout_of_alike_columns(spark: SparkSession, alike: Table) -> None:
+    """SP-63: such a field may be of the other column."""
+    statement = f"ALTER TABLE lake.{alike.name} ADD PARTITION FIELD bucket(4, id)"
+    with pytest.raises(AnalysisException, match=r"SET spark\.sql\.caseSensitive = true"):
+        spark.sql(statement)
+    assert alike.refresh().metadata.spec().is_unpartitioned()
+    with settings(spark, LOOKS_AT_CASE):
+        spark.sql(statement)
+    assert [field.source_id for field in alike.refresh().metadata.spec().fields] == [1]
+
+
+def test_partitions_of_alike_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-63: rows of another partition were deleted."""
+    table = lake.create_table((namespace, "parts"), ALIKE, partition_by=["id", "Id"])
+    table.append(pa.table({"id": [1, 2], "Id": [2, 1], "s": ["a", "b"]}, schema=ALIKE))
+    statement = f"TRUNCATE TABLE lake.{table.name} PARTITION (Id = 1)"
+    with pytest.raises(AnalysisException, match=r"SET spark\.sql\.caseSensitive = true"):
+        spark.sql(statement)
+    assert rows(table) == [(1, 2, "a"), (2, 1, "b")]
+    with settings(spark, LOOKS_AT_CASE):
+        spark.sql(statement)
+    assert rows(table) == [(1, 2, "a")]
+
+
 def test_fields_of_a_struct_that_differ_in_case(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("st", pa.struct([("x", pa.int64()), ("X", pa.int64())]))])
     table = lake.create_table((namespace, "st"), schema)

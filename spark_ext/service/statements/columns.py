@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from pyiceberg.schema import Schema
 
-from tableformat.errors import UnknownColumnError
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
 
 
 def column_name(schema: Schema, path: Sequence[str], *, case_sensitive: bool) -> str:
-    """The dotted name of the column, as the schema spells it. UnknownColumnError for one that is not there."""
+    """The dotted name of the column, as the schema spells it.
+
+    UnknownColumnError for one that is not there, InvalidArgumentError where the session takes several for one (SP-63).
+    """
     given = ".".join(path)
     try:
         field = schema.find_field(given, case_sensitive=case_sensitive)
@@ -18,4 +21,10 @@ def column_name(schema: Schema, path: Sequence[str], *, case_sensitive: bool) ->
         raise UnknownColumnError(given, schema.column_names, where="the statement") from None
     name = schema.find_column_name(field.field_id)
     assert name is not None, "a column that was found has a name"
+    alike = [each for each in schema.column_names if each.lower() == name.lower()]
+    if not case_sensitive and len(alike) > 1:
+        raise InvalidArgumentError(
+            f"{given!r} may be any of the columns {', '.join(alike)}, which differ in case alone. Nothing was changed. "
+            "SET spark.sql.caseSensitive = true, and run the statement again."
+        )
     return name

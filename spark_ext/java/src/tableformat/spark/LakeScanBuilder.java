@@ -4,9 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Locale;
-import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -140,21 +137,7 @@ final class LakeScanBuilder
 
   /** SP-63: a table may have columns whose names differ in case alone, and this session has one name for both. */
   @Override public Scan build() {
-    if (!Sessions.active().sessionState().conf().caseSensitiveAnalysis()) {
-      refuseAlike(required.fieldNames());
-    }
+    Names.refuseAlike(table.name(), required.fieldNames());
     return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options, changesRows);
-  }
-
-  private void refuseAlike(String[] names) {
-    Map<String, String> known = new HashMap<>();
-    for (String name : names) {
-      String other = known.putIfAbsent(name.toLowerCase(Locale.ROOT), name);
-      if (other != null) {
-        throw Errors.unsupported(table.name() + " has columns " + Names.quoted(other) + " and " + Names.quoted(name)
-            + ", which differ in case alone, and this session takes both for one. Nothing was read or changed. SET "
-            + "spark.sql.caseSensitive = true, or rename one of them in Python with table.update_schema().");
-      }
-    }
   }
 }

@@ -1,7 +1,10 @@
 package tableformat.spark;
 
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -50,6 +53,22 @@ final class Names {
   static String asStored(String name, String[] columns) {
     List<String> alike = Arrays.stream(columns).filter(name::equalsIgnoreCase).toList();
     return alike.size() == 1 ? alike.get(0) : name;
+  }
+
+  /** SP-63: columns of a table, or its partition fields, two of which the session may take for one. */
+  static void refuseAlike(String table, String[] names) {
+    if (Sessions.active().sessionState().conf().caseSensitiveAnalysis()) {
+      return;
+    }
+    Map<String, String> known = new HashMap<>();
+    for (String name : names) {
+      String other = known.putIfAbsent(name.toLowerCase(Locale.ROOT), name);
+      if (other != null) {
+        throw Errors.unsupported(table + " has columns " + quoted(other) + " and " + quoted(name)
+            + ", which differ in case alone, and this session takes both for one. Nothing was read or changed. SET "
+            + "spark.sql.caseSensitive = true, or rename one of them in Python with table.update_schema().");
+      }
+    }
   }
 
   private static String quotedIfNeeded(String part) {

@@ -25,6 +25,9 @@ interface Partitions extends SupportsAtomicPartitionManagement {
 
   @Override default InternalRow[] listPartitionIdentifiers(String[] names, InternalRow values) {
     StructType fields = partitionSchema();
+    if (names.length > 0) {
+      Names.refuseAlike(table().name(), fields.fieldNames());
+    }
     byte[][] parts = table().catalog().call("list_partitions", table().arguments()).parts();
     return Arrays.stream(ArrowRows.read(parts[0], fields)).filter(row -> {
       for (int i = 0; i < names.length; i++) {

@@ -1,0 +1,38 @@
+"""Which column a statement of the SQL extension means."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StructType
+
+from spark_ext.service.statements.columns import column_name
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+
+_INSIDE = StructType(NestedField(4, "x", LongType()), NestedField(5, "X", LongType()))
+ALIKE = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "Id", LongType()),
+    NestedField(3, "st", _INSIDE),
+    NestedField(6, "Other", LongType()),
+)
+
+
+@pytest.mark.parametrize("path", [["id"], ["Id"], ["ID"], ["st", "x"], ["ST", "X"]])
+def test_names_that_differ_in_case_alone_are_one_name(path: list[str]) -> None:
+    """SP-63."""
+    with pytest.raises(InvalidArgumentError, match=r"SET spark\.sql\.caseSensitive = true"):
+        column_name(ALIKE, path, case_sensitive=False)
+
+
+@pytest.mark.parametrize("path", [["id"], ["Id"], ["st", "x"], ["st", "X"]])
+def test_a_session_that_looks_at_case_tells_them_apart(path: list[str]) -> None:
+    """SP-63."""
+    assert column_name(ALIKE, path, case_sensitive=True) == ".".join(path)
+
+
+def test_other_columns_of_such_a_table() -> None:
+    assert column_name(ALIKE, ["OTHER"], case_sensitive=False) == "Other"
+    assert column_name(ALIKE, ["ST"], case_sensitive=False) == "st"
+    with pytest.raises(UnknownColumnError):
+        column_name(ALIKE, ["OTHER"], case_sensitive=True)
