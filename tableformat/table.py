@@ -253,20 +253,31 @@ class Table(TableEvolution):
         rows: Any,
         *,
         prefix: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        cover: Any = None,
         on_refused: str = "fail",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
 
-        `prefix`: leading columns of the key, by default all of it. With `on_refused="divert"` a row that is refused
-        takes all rows of its prefix along, and their old rows stay (CP-24).
+        `prefix`: leading columns of the key, by default all of it. `order_by`: columns that order the messages of a
+        prefix, such as an offset; only the newest rows of each prefix are added. Columns that the table lacks are
+        dropped. A row whose other key columns are all null adds nothing: it empties its prefix. `cover`: a table of
+        further prefixes to delete. Two rows with the same key raise DuplicateKeyError.
+
+        With `on_refused="divert"` a row that is refused takes all rows of its prefix along, and their old rows stay.
 
         >>> result = table.replace(pa.table({"id1": ["A"], "id2": [3], "num_cal": [9]}), prefix=["id1", "id2"])
         >>> table.scan(where="id1 = 'A'", columns=["id2", "num_cal"]).to_arrow().to_pydict()
         {'id2': [3], 'num_cal': [9]}
+        >>> rows = pa.table({"id1": ["A", "A"], "id2": [3, 3], "num_cal": [7, 8], "offset": [41, 42]})
+        >>> result = table.replace(rows, prefix=["id1", "id2"], order_by="offset")
+        >>> table.scan(where="id1 = 'A'", columns=["num_cal"]).to_arrow().to_pydict()
+        {'num_cal': [8]}
         """
-        verb = partial(replace, rows=rows, prefix=prefix, on_refused=on_refused)
+        held = as_reader(cover, what="cover").read_all() if is_one_shot(cover) else cover
+        verb = partial(replace, rows=rows, prefix=prefix, order_by=order_by, cover=held, on_refused=on_refused)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def replace_interval(
@@ -329,13 +340,17 @@ class Table(TableEvolution):
         self,
         rows: Any,
         *,
+        order_by: str | Sequence[str] | None = None,
         missing: str = "error",
         on_refused: str = "fail",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Add rows and delete the older rows with the same key; nothing is read. Of a key given twice the last row
-        wins.
+        """Add rows and delete the older rows with the same key; nothing is read. Two rows with the same key raise
+        DuplicateKeyError.
+
+        `order_by`: columns that order the rows of a key; only the newest row of each is added. Columns that the table
+        lacks are dropped.
 
         `missing`, where the rows lack columns: "error" raises InvalidArgumentError, "null" writes null, or the column's
         default; "keep" reads the stored rows of these keys and keeps their values, so it may conflict (CP-27).
@@ -348,7 +363,7 @@ class Table(TableEvolution):
         >>> table.scan(where="id2 = 1", columns=["id1", "open_on"]).to_arrow().sort_by("id1").to_pylist()
         [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
-        verb = partial(upsert, rows=rows, on_refused=on_refused, missing=missing)
+        verb = partial(upsert, rows=rows, order_by=order_by, on_refused=on_refused, missing=missing)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def update(
@@ -488,14 +503,16 @@ class Table(TableEvolution):
         *,
         kind: str = "append",
         prefix: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
         on: str | Sequence[str] | None = None,
         lower: Any = None,
         upper: Any = None,
     ) -> StagedWrite:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
 
-        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key; "replace-interval"
-        with `on`, `lower` and `upper`, which mean what they do in `replace_interval`.
+        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, and `order_by`,
+        which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`, `lower` and
+        `upper`, which mean what they do in `replace_interval`.
 
         >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
         >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
@@ -506,7 +523,7 @@ class Table(TableEvolution):
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
             view = head_view(own.metadata, own.io, self.branch)
-        return StagedWrite.of(view, kind=kind, prefix=prefix, on=on, lower=lower, upper=upper)
+        return StagedWrite.of(view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper)
 
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]

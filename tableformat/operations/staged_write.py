@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.settled_messages import settle_messages
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
@@ -29,8 +30,10 @@ from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.covered import coverage_tests
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.inside import InsideSpans
+from tableformat.write.rows.replacing_rows import ReplacingRows, covered_prefixes, order_columns
 from tableformat.write.rows.rows import as_reader
-from tableformat.write.staged import StagedFiles
+from tableformat.write.rows.unique_keys import with_unique_keys
+from tableformat.write.staged import StagedFiles, StagedMessages
 
 KINDS: Final = ("append", "replace", "replace-interval")
 
@@ -52,6 +55,8 @@ class StagedWrite:
     """"append"; "replace": the prefixes that occur in the rows are deleted by the commit; or "replace-interval"."""
     prefix: tuple[str, ...] = ()
     """The leading key columns that a replacement goes by."""
+    order_by: tuple[str, ...] = ()
+    """CP-66: the columns that say which message of a prefix is newer."""
     inside: InsideSpans | None = None
     """RP-19: the interval that is replaced, whatever rows there are."""
     table_uuid: str
@@ -68,6 +73,7 @@ class StagedWrite:
         *,
         kind: str,
         prefix: Sequence[str] | None,
+        order_by: str | Sequence[str] | None = None,
         on: str | Sequence[str] | None = None,
         lower: Any = None,
         upper: Any = None,
@@ -84,8 +90,9 @@ class StagedWrite:
         one_of(kind, KINDS, option="kind")
         schema = view.metadata.schema()
         key = key_names(schema, key_field_ids(schema, view.metadata.properties))
-        if kind != "replace" and prefix is not None:
-            raise InvalidArgumentError("prefix belongs to kind='replace'.")
+        for name, given in (("prefix", prefix), ("order_by", order_by)):
+            if kind != "replace" and given is not None:
+                raise InvalidArgumentError(f"{name} belongs to kind='replace'.")
         if kind != "replace-interval" and any(each is not None for each in (on, lower, upper)):
             raise InvalidArgumentError("on, lower and upper belong to kind='replace-interval'.")
         names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
@@ -94,6 +101,7 @@ class StagedWrite:
             context=context,
             kind=kind,
             prefix=names,
+            order_by=order_columns(order_by, names),
             inside=_interval(schema, on, lower, upper) if kind == "replace-interval" else None,
             table_uuid=str(view.metadata.table_uuid),
             planned_sequence_number=last_sequence_number(view.metadata),
@@ -110,8 +118,39 @@ class StagedWrite:
         >>> staged.row_count, table.scan().count()
         (1, 3)
         """
-        rows = ConformedRows(
-            as_reader(batches, schema=arrow_schema(self.context.schema)),
+        reader = as_reader(batches, schema=arrow_schema(self.context.schema))
+        if self.kind != "replace":
+            return write_data_files(self.context, self._conformed(reader, on_refused))
+        key = key_names(self.context.schema, self.context.key_field_ids)
+        chosen = ReplacingRows(
+            reader,
+            self.context.schema,
+            key=key,
+            prefix=self.prefix,
+            order_by=self.order_by,
+            memory_bytes=self.context.memory_bytes // 4,
+        )
+        rows = self._conformed(chosen.to_reader(), on_refused, numbered_by=chosen.numbered_by)
+        collector = PrefixCollector(rows.schema, self.prefix)
+        context = self.context.with_memory(self.context.memory_bytes // 2) if self.order_by else self.context
+
+        def through(conformed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return collector.through(with_unique_keys(conformed, key, table=self.context.table_location))
+
+        staged = write_data_files(context, rows, through=through)
+        return StagedFiles.merge(
+            [
+                replace(staged, messages=self._messages(chosen, collector.prefixes, staged)),
+                StagedFiles(prefixes=collector.prefixes, refused_prefixes=rows.spoiled_groups),
+                StagedFiles(prefixes=chosen.marked),
+            ]
+        )
+
+    def _conformed(
+        self, rows: pa.RecordBatchReader, on_refused: str, *, numbered_by: str | None = None
+    ) -> ConformedRows:
+        return ConformedRows(
+            rows,
             self.context.schema,
             on_refused=on_refused,
             checks=(
@@ -120,14 +159,14 @@ class StagedWrite:
                 *(() if self.inside is None else (self.inside,)),
             ),
             whole_groups=self.prefix,
+            numbered_by=numbered_by,
         )
-        if self.kind != "replace":
-            return write_data_files(self.context, rows)
-        collector = PrefixCollector(rows.schema, self.prefix)
-        staged = write_data_files(self.context, rows, through=collector.through)
-        return StagedFiles.merge(
-            [staged, StagedFiles(prefixes=collector.prefixes, refused_prefixes=rows.spoiled_groups)]
-        )
+
+    def _messages(self, chosen: ReplacingRows, written: pa.Table, staged: StagedFiles) -> tuple[StagedMessages, ...]:
+        """CP-68: what other writers' messages are compared with."""
+        paths = tuple(file.file_path for file in staged.data_files)
+        prefixes, orders = chosen.messages or (written, None)
+        return (StagedMessages(file_paths=paths, prefixes=prefixes, orders=orders),) if len(prefixes) else ()
 
     def cover(self, prefixes: Any) -> StagedFiles:
         """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the
@@ -140,12 +179,7 @@ class StagedWrite:
         """
         if self.kind != "replace":
             raise InvalidArgumentError("cover belongs to kind='replace'.")
-        table = as_reader(prefixes).read_all()
-        names = leading_columns(self.prefix, table.column_names)
-        if names != self.prefix:
-            raise InvalidArgumentError(f"prefixes must have the columns {', '.join(self.prefix)}.")
-        schema = Schema(*(self.context.schema.find_field(name) for name in names))
-        return StagedFiles(prefixes=ConformedRows(table.to_reader(), schema).to_reader().read_all())
+        return StagedFiles(prefixes=covered_prefixes(prefixes, self.prefix, self.context.schema))
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
         """Remove staged files that will not be committed: never those of a commit that succeeded, or may have.
@@ -175,6 +209,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     _refuse_changed_key(write, draft)
     draft.begin_verb()
     draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
+    settle_messages(draft, write.context, merged.messages, merged.data_files)
     if merged.prefixes is not None and merged.prefixes.num_rows:
         stage_prefixes(draft, merged.prefixes, named_in=write.context.schema)
     if write.inside is not None and len(write.inside.spans):

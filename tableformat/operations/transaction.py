@@ -111,10 +111,18 @@ class Transaction:
         if self._is_open():
             delete_rows(self._draft, keys=keys)
 
-    def replace(self, rows: Any, *, prefix: Sequence[str] | None = None, on_refused: str = "fail") -> None:
+    def replace(
+        self,
+        rows: Any,
+        *,
+        prefix: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        cover: Any = None,
+        on_refused: str = "fail",
+    ) -> None:
         """See `Table.replace`."""
         if self._is_open():
-            replace(self._draft, rows=rows, prefix=prefix, on_refused=on_refused)
+            replace(self._draft, rows=rows, prefix=prefix, order_by=order_by, cover=cover, on_refused=on_refused)
 
     def replace_interval(
         self,
@@ -146,10 +154,17 @@ class Transaction:
         if self._is_open():
             replace_partition(self._draft, rows=rows, partition=partition, blind=True, on_refused=on_refused)
 
-    def upsert(self, rows: Any, *, missing: str = "error", on_refused: str = "fail") -> None:
+    def upsert(
+        self,
+        rows: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        missing: str = "error",
+        on_refused: str = "fail",
+    ) -> None:
         """See `Table.upsert`."""
         if self._is_open():
-            upsert(self._draft, rows=rows, on_refused=on_refused, missing=missing)
+            upsert(self._draft, rows=rows, order_by=order_by, on_refused=on_refused, missing=missing)
 
     def update(self, where: Where, *, set: Mapping[str, Any]) -> None:
         """See `Table.update`."""

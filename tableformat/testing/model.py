@@ -115,12 +115,45 @@ class ModelVerbs:
             self._check_names(key)
             self._delete_equal(tuple(key), {self._values(key, tuple(key))})
 
-    def replace(self, rows: Iterable[Row], *, prefix: Sequence[str] | None = None) -> None:
-        """Delete the rows whose key prefix occurs in the new ones, and add these."""
+    def replace(
+        self,
+        rows: Iterable[Row],
+        *,
+        prefix: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        cover: Iterable[Row] = (),
+    ) -> None:
+        """Delete the rows whose key prefix occurs in the new ones or in `cover`, and add the newest rows of each
+        prefix; a row without values in the other key columns is not added (CP-66)."""
         names = self._leading(tuple(prefix) if prefix is not None else self._required_key())
-        new = self._complete(rows)
-        self._delete_equal(names, {self._values(row, names) for row in new})
+        rest = [name for name in self._required_key() if name not in names]
+        newest = self._newest(rows, names, order_by)
+        new = [row for row in newest if not rest or any(row.get(name) is not None for name in rest)]
+        self._check_unique(new)
+        self._delete_equal(names, {self._values(row, names) for row in (*newest, *cover)})
         self.current.extend(new)
+
+    def _newest(self, rows: Iterable[Row], names: Sequence[str], order_by: str | Sequence[str] | None) -> list[Row]:
+        """CP-66: of each prefix the rows with the greatest order, with the columns of the table."""
+        order = [] if order_by is None else [order_by] if isinstance(order_by, str) else list(order_by)
+        given = list(rows)
+        greatest: dict[Any, Any] = {}
+        for row in given:
+            at, rank = sort_keys(self._values(row, names)), [event_sort_key(row, name) for name in order]
+            greatest[at] = max(greatest.get(at, rank), rank)
+        newest = [
+            row
+            for row in given
+            if [event_sort_key(row, name) for name in order] == greatest[sort_keys(self._values(row, names))]
+        ]
+        dropped = {*order} - {*self.columns}
+        return self._complete({name: row[name] for name in row if name not in dropped} for row in newest)
+
+    def _check_unique(self, rows: Iterable[Row]) -> None:
+        """CP-67."""
+        keys = [sort_keys(self._values(row, self._required_key())) for row in rows]
+        if len(set(keys)) != len(keys):
+            raise DuplicateKeyError("two rows have the same key.")
 
     def replace_interval(
         self,
@@ -144,12 +177,9 @@ class ModelVerbs:
         self.delete_range(lower=lower_bound, upper=upper_bound, on=names, everything=everything)
         self.current.extend(new)
 
-    def upsert(self, rows: Iterable[Row]) -> None:
-        """Add rows in the place of those with the same key; of a key given twice the last row counts."""
-        key = self._required_key()
-        newest = {sort_keys(self._values(row, key)): row for row in self._complete(rows)}
-        self.current = [row for row in self.current if sort_keys(self._values(row, key)) not in newest]
-        self.current.extend(newest.values())
+    def upsert(self, rows: Iterable[Row], *, order_by: str | Sequence[str] | None = None) -> None:
+        """Add rows in the place of those with the same key, as `replace` by the whole key does."""
+        self.replace(rows, order_by=order_by)
 
     def update(self, where: Predicate, *, new: Callable[[Row], Row]) -> None:
         """Give the rows for which the predicate is true the values of some columns."""

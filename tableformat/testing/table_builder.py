@@ -187,8 +187,11 @@ def verb_arguments(
     positional: tuple[Any, ...] = ()
     keywords = dict(options)
     match verb:
-        case "append" | "replace" | "upsert" | "overwrite":
+        case "append" | "overwrite":
             positional = (rows_from_json(argument, schema),)
+        case "replace" | "upsert":
+            positional = ([_event(row, schema) for row in argument],)
+            keywords |= {"cover": rows_from_json(options["cover"], schema)} if "cover" in options else {}
         case "delete":
             positional = (argument,)
         case "delete_prefix":
@@ -211,8 +214,10 @@ def verb_arguments(
     return positional, keywords
 
 
-def _event(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """A change event, or a row of a merge's source: a row with columns that the table does not have."""
+def _event(event: Any, schema: Schema) -> dict[str, Any]:
+    """A change event, a row of a merge's source or one that has an order: it may have columns that the table lacks."""
+    if not isinstance(event, Mapping):
+        return row_from_json(event, schema)
     known = {name: value for name, value in event.items() if name in schema.column_names}
     return {**{name: value for name, value in event.items() if name not in known}, **row_from_json(known, schema)}
 
@@ -228,11 +233,13 @@ def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[
     """The verb of a table or of a transaction, with Arrow in place of rows."""
     schema = table.metadata.schema()
     positional, keywords = verb_arguments(verb, argument, options, schema, table.key)
-    if verb in ("apply_changes", "merge"):
+    if verb in ("apply_changes", "merge") or "order_by" in keywords:
         positional = (events_table(positional[0], schema),)
     elif positional and isinstance(positional[0], list):
         names = None if verb in ("delete_prefix", "delete_rows") else [column.name for column in schema.fields]
         positional = (arrow_table(positional[0], schema, names),)
+    if "cover" in keywords:
+        keywords["cover"] = arrow_table(keywords["cover"], schema)
     if verb == "merge":
         clauses = keywords.pop("clauses")
         merge = target.merge(*positional, **keywords)

@@ -63,6 +63,8 @@ class Verb:
     """Of `update`."""
     clauses: tuple[MergeClause, ...] = ()
     """Of `merge`, on the key."""
+    cover: tuple[Row, ...] = ()
+    """Prefixes that a `replace` deletes in any case."""
 
     def numbered(self, numbers: Iterator[int]) -> Verb:
         """The verb with rows that no other call writes."""
@@ -87,6 +89,8 @@ class Verb:
                 method(self.where.matches, new=lambda row: new(row, {}))
             case "merge":
                 method(self.rows, matches=_has_key_of, clauses=[clause.model for clause in self.clauses])
+            case "replace":
+                method(self.rows, cover=self.cover, **self.options)
             case _:
                 method(self.rows, **self.options)
 
@@ -114,16 +118,19 @@ class Verb:
                 for clause in self.clauses:
                     getattr(statement, clause.method)(*clause.arguments)
                 result = statement.execute()
+            case "replace":
+                cover = {"cover": table_of(self.cover)} if self.cover else {}
+                result = method(self._arrow(), **cover, **self.options)
             case _:
                 result = method(self._arrow(), **self.options)
         return result
 
     def _arrow(self) -> pa.Table | pa.RecordBatchReader:
-        events = ("_op", "_ts")
+        events = {"_op": pa.string(), "_ts": pa.int64()}
         found = table_of([{name: row[name] for name in row if name not in events} for row in self.rows])
-        if self.name == "apply_changes":
-            found = found.append_column("_op", pa.array([row["_op"] for row in self.rows]))
-            found = found.append_column("_ts", pa.array([row["_ts"] for row in self.rows], pa.int64()))
+        for name, kind in events.items():
+            if self.rows and name in self.rows[0]:
+                found = found.append_column(name, pa.array([row[name] for row in self.rows], kind))
         if self.is_streamed:
             return pa.RecordBatchReader.from_batches(found.schema, found.to_batches(max_chunksize=1))
         return found
@@ -143,20 +150,44 @@ def _row_writers() -> st.SearchStrategy[Verb]:
         rows(max_size=2),
         st.sampled_from(["ignore", "error", "replace"]),
     )
-    replacements = st.builds(
-        lambda new, prefix: Verb("replace", tuple(new), {"prefix": prefix}),
-        rows(max_size=3),
-        st.sampled_from([KEY[:1], KEY]),
-    )
-    upserts = st.builds(lambda new, streamed: Verb("upsert", tuple(new), is_streamed=streamed), rows(), st.booleans())
+    upserts = st.builds(
+        lambda new, streamed: Verb("upsert", tuple(new), is_streamed=streamed), rows(), st.booleans()
+    ) | _ordered_rows().map(lambda new: Verb("upsert", tuple(new), {"order_by": "_ts"}))
     overwrites = st.builds(
         lambda new, where: Verb("overwrite", tuple(new), {"allow_outside": True}, where=where),
         rows(max_size=2),
         filters() | filters() | st.none(),
     )
     return st.one_of(
-        appends, choosy, replacements, upserts, _changes(), _interval_replacements(), overwrites, _merges()
+        appends, choosy, _replacements(), upserts, _changes(), _interval_replacements(), overwrites, _merges()
     )
+
+
+def _replacements() -> st.SearchStrategy[Verb]:
+    """With and without an order, which the table does not store, and with markers."""
+    plain = st.builds(
+        lambda new, prefix: Verb("replace", tuple(new), {"prefix": prefix}),
+        rows(max_size=3),
+        st.sampled_from([KEY[:1], KEY]),
+    )
+    marked = st.builds(
+        lambda row, is_marker: {**row, **(dict.fromkeys(KEY[1:]) if is_marker else {})}, _ordered_row(), st.booleans()
+    )
+    covers = st.lists(prefixes().map(lambda found: {KEY[0]: found[0][KEY[0]]}), max_size=1)
+    ordered = st.builds(
+        lambda new, cover: Verb("replace", tuple(new), {"prefix": KEY[:1], "order_by": ["_ts"]}, cover=tuple(cover)),
+        st.lists(marked, min_size=1, max_size=4),
+        covers,
+    )
+    return plain | ordered
+
+
+def _ordered_row() -> st.SearchStrategy[Row]:
+    return st.builds(lambda found, order: {**found[0], "_ts": order}, rows(max_size=1), st.sampled_from([None, 1, 2]))
+
+
+def _ordered_rows() -> st.SearchStrategy[list[Row]]:
+    return st.lists(_ordered_row(), min_size=1, max_size=4)
 
 
 def _keyed_deletes() -> st.SearchStrategy[Verb]:

@@ -14,6 +14,18 @@ from tableformat.write.rows.distinct import distinct_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedMessages:
+    """Which messages of a replacement some files hold the rows of, for CP-68."""
+
+    file_paths: tuple[str, ...]
+    """None where the messages have no rows."""
+    prefixes: pa.Table = field(compare=False, repr=False)
+    """In the types of the table's schema."""
+    orders: pa.Table | None = field(compare=False, repr=False)
+    """For each of the prefixes the values of the order columns; None without `order_by`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFiles:
     """Files written, not committed. Picklable: executors return it, the driver commits the merge of all."""
 
@@ -32,6 +44,9 @@ class StagedFiles:
     refused_prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: the prefixes of diverted rows, of which no row may be stored (CP-24)."""
 
+    messages: tuple[StagedMessages, ...] = field(default=(), compare=False, repr=False)
+    """For a replacement: of which files the messages are."""
+
     @staticmethod
     def merge(parts: Iterable[StagedFiles]) -> StagedFiles:
         """The files of several writers as one; prefixes are made distinct again."""
@@ -43,6 +58,7 @@ class StagedFiles:
             written_bytes=sum(part.written_bytes for part in staged),
             refused=_concatenated(part.refused for part in staged),
             prefixes=_distinct(_concatenated(part.prefixes for part in staged)),
+            messages=tuple(message for part in staged for message in part.messages),
             refused_prefixes=_distinct(_concatenated(part.refused_prefixes for part in staged)),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_o
 from spark_ext.service.procedures.rewrites import DRY_RUN
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.options import CommitKeywords
 from tableformat.table import Table
 
 _DELETED = pa.schema(
@@ -20,7 +21,12 @@ _DELETED = pa.schema(
         ("snapshot_id", pa.int64()),
         ("deleted_rows_count", pa.int64()),
         *not_null(pa.int32(), "added_delete_files_count"),
+        *not_null(pa.bool_(), "already_applied"),
     ]
+)
+_BATCH = (
+    Parameter("application_id", "string", "With batch_id: the call is committed once, however often it is repeated."),
+    Parameter("batch_id", "string", "The name of this call; a whole number is applied up to the largest one."),
 )
 _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or scan, which reads and counts rows.")
 
@@ -29,11 +35,13 @@ _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or s
     Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
     _MODE,
     DRY_RUN,
+    *_BATCH,
     columns=_DELETED,
 )
-def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False) -> Rows:
+def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False, **batch: str) -> Rows:
     """Delete every row whose key begins with the prefix, without reading any."""
-    return [_row(table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run))]
+    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **_named(batch))
+    return [_row(result)]
 
 
 @procedure(
@@ -42,6 +50,7 @@ def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: boo
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     _MODE,
     DRY_RUN,
+    *_BATCH,
     columns=_DELETED,
 )
 def delete_range(
@@ -52,6 +61,7 @@ def delete_range(
     upper: Any = None,
     mode: str = "auto",
     dry_run: bool = False,
+    **batch: str,
 ) -> Rows:
     """Delete the rows from lower up to, but without, upper, without reading any."""
     if lower is None and upper is None:
@@ -66,6 +76,7 @@ def delete_range(
         upper=bound(table, upper, columns, argument="upper"),
         mode=mode,
         dry_run=dry_run,
+        **_named(batch),
     )
     return [_row(result)]
 
@@ -77,12 +88,14 @@ def delete_range(
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     Parameter("blind", "boolean", "Write a range delete and look at no file."),
     DRY_RUN,
+    *_BATCH,
     columns=pa.schema(
         [
             ("snapshot_id", pa.int64()),
             *not_null(pa.int64(), "added_rows_count"),
             ("deleted_rows_count", pa.int64()),
             *not_null(pa.int32(), "added_delete_files_count"),
+            *not_null(pa.bool_(), "already_applied"),
         ]
     ),
 )
@@ -95,6 +108,7 @@ def replace_interval(
     upper: Any = None,
     blind: bool = False,
     dry_run: bool = False,
+    **batch: str,
 ) -> Rows:
     """Replace the rows of an interval by those of another table, all of which must lie in it."""
     columns = _known_columns(table, on)
@@ -105,6 +119,7 @@ def replace_interval(
         upper=bound(table, upper, columns, argument="upper"),
         blind=blind,
         dry_run=dry_run,
+        **_named(batch),
     )
     return [{**_row(result), "added_rows_count": result.added_row_count}]
 
@@ -118,9 +133,20 @@ def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
+def _named(batch: Mapping[str, str]) -> CommitKeywords:
+    """SP-99: the options of a commit that name its batch; a name that is NULL is left out (PR-1)."""
+    named: CommitKeywords = {}
+    if batch.get("application_id") is not None:
+        named["application_id"] = batch["application_id"]
+    if batch.get("batch_id") is not None:
+        named["batch_id"] = batch["batch_id"]
+    return named
+
+
 def _row(result: CommitResult) -> dict[str, int | None]:
     return {
         "snapshot_id": result.snapshot_id,
         "deleted_rows_count": result.deleted_row_count,
         "added_delete_files_count": result.added_delete_files_count,
+        "already_applied": result.already_applied,
     }

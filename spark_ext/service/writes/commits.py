@@ -18,13 +18,15 @@ from spark_ext.service.wire.expressions import SparkExpression, any_of, exact_fi
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
-from spark_ext.service.writes.refused_rows import divert, is_any_refused, rows_outside, uncovered_rows_error
+from spark_ext.service.writes.refused_rows import Diversion, divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
     TaskReport,
     data_files_of,
     deleted_positions_of,
+    messages_of,
     paths_of,
     prefixes_of,
+    refuse_duplicates,
     reports_of,
 )
 from spark_ext.service.writes.whole_files import takes_whole_files
@@ -37,11 +39,13 @@ from tableformat.errors import (
     InvalidArgumentError,
     UnsupportedFeatureError,
 )
+from tableformat.keys.table_key import key_names
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
+from tableformat.operations.finding.settled_messages import settle_messages
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
@@ -53,7 +57,7 @@ from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
 from tableformat.write.rows.inside import InsideFilter, InsideSpans
-from tableformat.write.staged import StagedFiles
+from tableformat.write.staged import StagedFiles, StagedMessages
 
 _MERGE_COUNT: Final = "spark.merge-into.num-target-rows-"
 
@@ -251,9 +255,11 @@ def _commit(
 
 
 def _options(request: Request, target: WriteTarget) -> CommitOptions:
+    given = request.arguments["application_id"], request.arguments["batch_id"]
+    application_id, batch_id = given if target.batch is None else target.batch
     return CommitOptions(
-        application_id=request.arguments["application_id"],
-        batch_id=request.arguments["batch_id"],
+        application_id=application_id,
+        batch_id=batch_id,
         snapshot_properties=target.snapshot_properties,
         is_staged=target.is_staged,
     )
@@ -307,7 +313,11 @@ def _rows_to_commit(
     Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
     """
     staged = _staged(reports, context)
-    prefixes = prefixes_of(reports, target.replace_prefix, context.schema) if target.replace_prefix else None
+    names = target.replace_prefix
+    prefixes = prefixes_of(reports, names, context.schema) if names else None
+    messages = tuple(messages_of(reports, names, context.schema)) if names else ()
+    key = key_names(context.schema, context.key_field_ids)
+    staged = replace(staged, messages=messages)
     options = _options(request, target)
     table, name = target.load(session), ".".join(target.table)
     refused, outside = is_any_refused(reports), None
@@ -316,6 +326,8 @@ def _rows_to_commit(
     is_applied = is_asked and Draft(table.iceberg, target.branch).is_applied(options)
     if inside is not None and not is_applied:
         outside = rows_outside(inside, staged.data_files, table.view, context)
+    if not is_applied:
+        refuse_duplicates(reports, key, context.schema, table=name)
     if is_applied or not (refused or outside):
         yield _Rows(staged, prefixes)
         left = rows_left_to_publish(table.iceberg, target.branch, options) if is_applied else None
@@ -340,8 +352,9 @@ def _rows_to_commit(
         )
         if prefixes is not None and diversion.spoiled is not None:
             prefixes = prefixes.filter(pa.array(~rows_among(prefixes, diversion.spoiled)))
+        written = replace(diversion.staged, messages=_of_files(messages, diversion))
         try:
-            yield _Rows(diversion.staged, prefixes, diversion.refused.summary)
+            yield _Rows(written, prefixes, diversion.refused.summary)
         except CommitStateUnknownError:
             raise
         except BaseException:
@@ -353,10 +366,21 @@ def _rows_to_commit(
             delete_if_present(context.io, path)
 
 
+def _of_files(messages: Sequence[StagedMessages], diversion: Diversion) -> tuple[StagedMessages, ...]:
+    """The messages with the files that their rows are in by now: those of several files may be in one."""
+    kept = {data.file_path for data in diversion.staged.data_files}
+    anew = tuple(data.file_path for data in diversion.written_anew.data_files)
+    return tuple(
+        replace(message, file_paths=message.file_paths if kept.issuperset(message.file_paths) else anew)
+        for message in messages
+    )
+
+
 def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft: Draft) -> None:
     """CP-37: what is replaced is named in the schema that the rows were written in."""
     draft.begin_verb()
     draft.adopt_files(rows.staged, held_against=target.held_properties)
+    settle_messages(draft, context, rows.staged.messages, rows.staged.data_files)
     if rows.prefixes is not None:
         if draft.key_field_ids != target.key_field_ids:
             raise CommitConflictError(

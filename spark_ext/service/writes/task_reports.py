@@ -1,13 +1,14 @@
 """Reports of a write's tasks: the files they wrote, the rows they delete, the prefixes they replace.
 
 A report is the length of a header as a 32-bit big-endian integer, the header as JSON, and raw bytes behind it in this
-order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), the prefixes (an
+order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), the messages (an
 Arrow stream), and where rows were refused the values of range columns in some of them (an Arrow stream), and the footer
 of the file of those that are diverted:
 
     {"files": [{"path": ..., "size": 812, "partition": [3, null], "footer": 420,
                 "floats": [{"id": 4, "nans": 2, "lowest": "-1.5", "highest": "Infinity"}]}],
      "positions": [{"path": ..., "bytes": 64}], "prefixes": 0,
+     "duplicates": {"rows": 1, "key": "an Arrow stream in Base64"},
      "refused": {"rows": 10, "refused": 3, "samples": 220,
                  "file": {"path": ..., "size": 812, "footer": 420, "floats": []}}}
 
@@ -42,6 +43,8 @@ from tableformat.write.data_files.data_file_entry import data_file_entry
 from tableformat.write.data_files.partitions import PartitionValues
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.distinct import distinct_rows
+from tableformat.write.rows.unique_keys import duplicate_keys_error
+from tableformat.write.staged import StagedMessages
 
 _LENGTH: Final = struct.Struct(">i")
 _MAGIC: Final = b"PAR1"
@@ -55,6 +58,9 @@ class TaskReport:
     footers: tuple[memoryview, ...]
     positions: tuple[tuple[str, memoryview], ...]
     prefixes: memoryview | None
+    """The messages of a replacement: prefix, order columns and the number of a file, below zero for none."""
+    duplicates: tuple[int, memoryview] | None
+    """CP-67: how many rows of the task have the key of the row before, and the first such key."""
     refused: RefusedReport | None
 
     @classmethod
@@ -67,7 +73,7 @@ class TaskReport:
         positions = tuple((each["path"], pieces.take(each["bytes"])) for each in header["positions"])
         prefixes = pieces.take_aligned(header["prefixes"]) if header["prefixes"] else None
         refused = _refused(header["refused"], pieces) if "refused" in header else None
-        return cls(tuple(header["files"]), footers, positions, prefixes, refused)
+        return cls(tuple(header["files"]), footers, positions, prefixes, _duplicates(header), refused)
 
     @property
     def written_row_count(self) -> int:
@@ -98,6 +104,11 @@ class RefusedReport:
         if self.file is None or self.footer is None:
             return None
         return _entry(self.file, self.footer, context, (None,) * len(context.spec.fields))
+
+
+def _duplicates(header: dict[str, Any]) -> tuple[int, memoryview] | None:
+    found = header.get("duplicates")
+    return None if found is None else (found["rows"], memoryview(base64.b64decode(found["key"])))
 
 
 def _refused(header: dict[str, Any], pieces: _Pieces) -> RefusedReport:
@@ -171,7 +182,44 @@ def deleted_positions_of(reports: Sequence[TaskReport]) -> dict[str, PositionSet
 
 def prefixes_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
     """The distinct prefixes that occur in the rows, in the types of the table's schema."""
-    return distinct_rows(_values([report.prefixes for report in reports if report.prefixes is not None], names, schema))
+    found = [message.prefixes for message in messages_of(reports, names, schema)]
+    return (
+        distinct_rows(pa.concat_tables(found))
+        if found
+        else _typed(pa.table({name: pa.nulls(0) for name in names}), schema)
+    )
+
+
+def messages_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> list[StagedMessages]:
+    """CP-68: which messages each file has rows of, and those without rows."""
+    found = []
+    for report in reports:
+        if report.prefixes is None:
+            continue
+        messages = pa.ipc.open_stream(report.prefixes).read_all()
+        numbers = np.asarray(messages.column(messages.num_columns - 1))
+        for number in np.unique(numbers):
+            own = messages.filter(pa.array(numbers == number))
+            orders = own.select(own.column_names[len(names) : -1])
+            found.append(
+                StagedMessages(
+                    file_paths=(report.files[number]["path"],) if number >= 0 else (),
+                    prefixes=_typed(own.select(own.column_names[: len(names)]).rename_columns(list(names)), schema),
+                    orders=orders.rename_columns(list(map(str, range(orders.num_columns))))
+                    if orders.num_columns
+                    else None,
+                )
+            )
+    return found
+
+
+def refuse_duplicates(reports: Sequence[TaskReport], key: Sequence[str], schema: Schema, *, table: str) -> None:
+    """CP-67: DuplicateKeyError where a task had two rows with the same key."""
+    found = [report.duplicates for report in reports if report.duplicates is not None]
+    if found:
+        first = _values([found[0][1]], key, schema).to_pylist()[0]
+        count = sum(rows for rows, _ in found)
+        raise duplicate_keys_error(count, key, first, table=table)
 
 
 def refused_samples_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
@@ -180,12 +228,16 @@ def refused_samples_of(reports: Sequence[TaskReport], names: Sequence[str], sche
 
 
 def _values(streams: Sequence[memoryview], names: Sequence[str], schema: Schema) -> pa.Table:
-    key = Schema(*(schema.find_field(name) for name in names))
     tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
     if not tables:
-        return ConformedRows(pa.table({name: pa.nulls(0) for name in names}).to_reader(), key).to_reader().read_all()
-    found = pa.concat_tables(tables).rename_columns(list(names))
-    return ConformedRows(found.to_reader(), key).to_reader().read_all()
+        return _typed(pa.table({name: pa.nulls(0) for name in names}), schema)
+    return _typed(pa.concat_tables(tables).rename_columns(list(names)), schema)
+
+
+def _typed(values: pa.Table, schema: Schema) -> pa.Table:
+    """In the types of the table's schema."""
+    columns = Schema(*(schema.find_field(name) for name in values.column_names))
+    return ConformedRows(values.to_reader(), columns).to_reader().read_all()
 
 
 def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionValues:

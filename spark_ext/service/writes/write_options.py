@@ -19,8 +19,12 @@ from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, ISOLATION_LEVELS, TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.range_text import parse_end
 from tableformat.write.rows.inside import InsideSpans
+from tableformat.write.rows.replacing_rows import order_columns
 
 REPLACE_PREFIX: Final = "replace-prefix"
+ORDER_BY: Final = "order-by"
+APPLICATION_ID: Final = "application-id"
+BATCH_ID: Final = "batch-id"
 BRANCH: Final = "branch"
 DISTRIBUTION_MODE: Final = "distribution-mode"
 DISTRIBUTION: Final = "write.distribution-mode"
@@ -62,7 +66,19 @@ _MERGE_SCHEMA: Final = ("merge-schema", "mergeschema")
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """What Spark's own writers leave among the options."""
 _KNOWN: Final = (
-    *(REPLACE_PREFIX, REPLACE_INTERVAL, LOWER, UPPER, ALLOW_OUTSIDE, BRANCH, ON_REFUSED, REFUSED_ROWS_TABLE),
+    *(
+        REPLACE_PREFIX,
+        ORDER_BY,
+        APPLICATION_ID,
+        BATCH_ID,
+        REPLACE_INTERVAL,
+        LOWER,
+        UPPER,
+        ALLOW_OUTSIDE,
+        BRANCH,
+        ON_REFUSED,
+        REFUSED_ROWS_TABLE,
+    ),
     *(ISOLATION_LEVEL, VALIDATE_FROM, OUTPUT_SPEC_ID),
     *(*_PROPERTY_OF_OPTION, f"{SNAPSHOT_PROPERTY}<name>"),
 )
@@ -91,6 +107,10 @@ class WriteOptions:
     """SP-47: what an overwrite is held against; None: what others did since the statement read the table."""
     output_spec_id: int | None = None
     """SP-48: the partition spec of new data files; None: the table's default one."""
+    order_by: tuple[str, ...] = ()
+    """SP-98: the columns that tell an older message of a prefix from a newer one."""
+    batch: tuple[str, str] | None = None
+    """SP-99: the names of the application and of the batch that the caller gives."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -130,6 +150,8 @@ class WriteOptions:
             allow_outside=one_of(named.get(ALLOW_OUTSIDE, "false").casefold(), _FLAGS, option=ALLOW_OUTSIDE) == "true",
             validation=_validation(named),
             output_spec_id=_whole_number(named, OUTPUT_SPEC_ID, "a partition spec"),
+            order_by=_order_by(named, on_refused),
+            batch=_batch(named),
         )
 
 
@@ -173,6 +195,30 @@ def _whole_number(named: Mapping[str, str], option: str, what: str) -> int | Non
     if text is not None and not text.strip().isdecimal():
         raise InvalidArgumentError(f"option {option} is the id of {what}, not {text!r}.")
     return None if text is None else int(text)
+
+
+def _order_by(named: Mapping[str, str], on_refused: str) -> tuple[str, ...]:
+    if ORDER_BY not in named:
+        return ()
+    if REPLACE_PREFIX not in named:
+        raise InvalidArgumentError(
+            f"option {ORDER_BY} belongs to {REPLACE_PREFIX}: it says which rows of a prefix stay."
+        )
+    if on_refused == "divert":
+        raise UnsupportedFeatureError(
+            f"options {ORDER_BY} and {ON_REFUSED} = 'divert' exclude each other: files that lose diverted rows are "
+            "written again. Nothing was written. Filter the rows first, or use table.replace() in Python."
+        )
+    return order_columns(_names(named[ORDER_BY], ORDER_BY), _names(named[REPLACE_PREFIX], REPLACE_PREFIX))
+
+
+def _batch(named: Mapping[str, str]) -> tuple[str, str] | None:
+    application_id, batch_id = named.get(APPLICATION_ID), named.get(BATCH_ID)
+    if application_id is None and batch_id is None:
+        return None
+    if application_id is None or batch_id is None:
+        raise InvalidArgumentError(f"options {APPLICATION_ID} and {BATCH_ID} name a batch together: give both or none.")
+    return application_id, batch_id
 
 
 def _interval(named: Mapping[str, str]) -> Interval | None:

@@ -42,6 +42,8 @@ from spark_ext.service.writes.refused_rows import check_takes_refused_rows
 from spark_ext.service.writes.write_options import (
     ADVISORY_PARTITION_SIZE,
     ALLOW_OUTSIDE,
+    APPLICATION_ID,
+    BATCH_ID,
     DISTRIBUTION,
     DISTRIBUTION_MODES,
     ISOLATION_LEVEL,
@@ -118,12 +120,14 @@ class WriteTarget:
     """RP-24: whether rows that do not match the condition of an overwrite are added."""
     validation: OverwriteValidation | None = None
     """SP-47: what an overwrite is held against."""
+    batch: tuple[str, str] | None = None
+    """SP-99: the names of the application and of the batch that the caller gave."""
     sort_order_id: int | None = None
     """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
-        names = ("table", "key_field_ids", "replace_prefix", "refused_rows_table")
+        names = ("table", "key_field_ids", "replace_prefix", "refused_rows_table", "batch")
         tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
         given = target.get("interval")
         interval = None if given is None else Interval(tuple(given["on"]), given["lower"], given["upper"])
@@ -192,6 +196,11 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     given = options_of_write(request.arguments["options"], request.arguments["settings"])
     options = WriteOptions.parse(given, table=table.name, default_branch=pin.branch)
     _check_mode(options, request.arguments["mode"])
+    if options.batch is not None and request.arguments.get("is_stream"):
+        raise InvalidArgumentError(
+            f"options {APPLICATION_ID} and {BATCH_ID} name a batch, and the batches of a stream have names of their "
+            "own: each is committed once. Leave them out."
+        )
     wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
     options = replace(
         options,
@@ -290,6 +299,7 @@ def describe_write(
         interval=options.interval,
         allow_outside=options.allow_outside,
         validation=options.validation,
+        batch=options.batch,
         sort_order_id=_sort_order_id(metadata, order),
     )
     if options.interval is not None:
@@ -298,7 +308,7 @@ def describe_write(
     return {
         "target": asdict(target),
         "columns": field_trees((context.with_row_lineage() if row_lineage else context).schema.fields),
-        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids if context.sorts_rows],
+        **_key_plan(context, target.replace_prefix),
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,
@@ -309,11 +319,21 @@ def describe_write(
         "target_file_size_bytes": context.target_file_size_bytes,
         "row_group_limit": context.row_group_limit,
         "bloom_filters": bloom_filters(context.bloom_filters),
-        "prefix": list(target.replace_prefix),
         "ranges": ranges,
         "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
         "diverts": refused_rows_table is not None,
         "s3": s3_options(table.iceberg.io),
+    }
+
+
+def _key_plan(context: WriteContext, prefix: Sequence[str]) -> dict[str, Any]:
+    """What tasks sort rows by. SP-98: by this order they tell messages of a prefix apart, and keys."""
+    key = key_names(context.schema, context.key_field_ids)
+    sorts_rows = context.sorts_rows or bool(prefix)
+    return {
+        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids if sorts_rows],
+        "prefix": list(prefix),
+        "rest": [name for name in key if prefix and name not in prefix],
     }
 
 

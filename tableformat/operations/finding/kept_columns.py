@@ -16,31 +16,31 @@ from tableformat.keys.key_matches import key_matches
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import take_covered
 from tableformat.operations.finding.key_rows import portions, within_bounds
-from tableformat.operations.finding.numbered_rows import numbered, unused_name
 from tableformat.parquet.array_forms import rows_as
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
-from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.nested_casts import default_column
+from tableformat.write.rows.unique_keys import with_unique_keys
 
 
-def stage_keeping(draft: Draft, rows: pa.RecordBatchReader, missing: Sequence[str]) -> None:
-    """Stage the last row of each key, with the values that the columns `missing` have in the table.
+def stage_keeping(draft: Draft, rows: pa.RecordBatchReader, missing: Sequence[str], *, numbered_by: str) -> None:
+    """Stage the rows, with the values that the columns `missing` have in the table. `numbered_by`: a column with the
+    indexes of the rows in the caller's input. CP-67: DuplicateKeyError where two rows have one key.
 
     The stored rows are deleted by position, as rows that are written anew (CP-6). A key that is not stored gets what
     `append` gives. DuplicateKeyError for a key that is stored more than once.
     """
-    number = unused_name(rows.schema)
-    newest = last_row_per_key(numbered(rows, number), draft.key_names, memory_bytes=draft.context.memory_bytes // 4)
     kept = [field for field in table_arrow_schema(draft.schema) if field.name in missing]
-    schema = pa.schema([*newest.schema, *kept])
-    completed = pa.RecordBatchReader.from_batches(schema, _completed(draft, newest, schema, missing, number))
-    draft.add_rows(draft.conformed(completed, numbered_by=number), memory_bytes=draft.context.memory_bytes // 2)
+    schema = pa.schema([*rows.schema, *kept])
+    completed = pa.RecordBatchReader.from_batches(schema, _completed(draft, rows, schema, missing, numbered_by))
+    conformed = draft.conformed(completed, numbered_by=numbered_by)
+    unique = with_unique_keys(conformed, draft.key_names, table=draft.name)
+    draft.add_rows(conformed, unique, memory_bytes=draft.context.memory_bytes // 2)
 
 
 def _completed(
-    draft: Draft, newest: pa.RecordBatchReader, schema: pa.Schema, missing: Sequence[str], number: str
+    draft: Draft, rows: pa.RecordBatchReader, schema: pa.Schema, missing: Sequence[str], number: str
 ) -> Iterator[pa.RecordBatch]:
-    for portion in portions(newest):
+    for portion in portions(rows):
         keys = _keys(draft, portion, number)
         stored = _take_stored(draft, keys, missing)
         at = _stored_row_of_each(keys, stored.select(keys.column_names))

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
-from tableformat.operations.finding.numbered_rows import unused_name
 from tableformat.operations.finding.row_expressions import quoted, sql_connection
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.merging.clauses import When
 from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
+from tableformat.write.rows.numbered_rows import unused_name
 
 
 @dataclass(frozen=True, slots=True)

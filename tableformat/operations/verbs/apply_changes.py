@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.numbered_rows import numbered, unused_name
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.upsert import deleting_older, lacking_columns, lacking_error
 from tableformat.write.rows.last_per_key import last_row_per_key
+from tableformat.write.rows.numbered_rows import numbered, unused_name
 from tableformat.write.rows.rows import as_reader
 
 _UPSERTS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT")

@@ -13,37 +13,47 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.kept_columns import stage_keeping
 from tableformat.operations.options import one_of
-from tableformat.write.rows.last_per_key import last_row_per_key
+from tableformat.write.rows.replacing_rows import ReplacingRows, order_columns
 from tableformat.write.rows.rows import as_reader
-
-_COPIES: Final = 2
-"""What finds the last row of a key holds the rows, and their keys as often again."""
-
+from tableformat.write.rows.unique_keys import with_unique_keys
 
 MISSING: Final = ("error", "null", "keep")
 
 
-def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = "error") -> None:
-    """Stage the last row of each key, and equality deletes of those keys: older rows with them disappear.
+def upsert(
+    draft: Draft,
+    *,
+    rows: Any,
+    order_by: str | Sequence[str] | None = None,
+    on_refused: str = "fail",
+    missing: str = "error",
+) -> None:
+    """Stage the rows, and equality deletes of their keys: older rows with them disappear.
 
-    `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of its key
-    along, so that no older state of it is stored as the newest (CP-24).
+    CP-67: DuplicateKeyError where two rows have one key. With `order_by` only the newest rows of each key count
+    (CP-66). `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of
+    its key along, so that no older state of it is stored as the newest (CP-24).
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, MISSING, option="missing")
     key = draft.key_names
-    reader = as_reader(rows, schema=arrow_schema(draft.schema))
+    order = order_columns(order_by, key)
+    given = as_reader(rows, schema=arrow_schema(draft.schema))
     draft.begin_verb()
-    lacking = lacking_columns(draft, reader.schema.names)
+    chosen = ReplacingRows(
+        given, draft.schema, key=key, prefix=key, order_by=order, memory_bytes=draft.context.memory_bytes // 4
+    )
+    reader = chosen.to_reader()
+    lacking = lacking_columns(draft, [name for name in reader.schema.names if name != chosen.numbered_by])
     if missing == "keep" and lacking:
         if on_refused == "divert":
             raise InvalidArgumentError(
                 "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. "
                 "Nothing was written. Give all columns to divert rows."
             )
-        stage_keeping(draft, reader, lacking)
+        stage_keeping(draft, reader, lacking, numbered_by=chosen.numbered_by)
         return
-    conformed = draft.conformed(reader, on_refused, whole_groups=key)
+    conformed = draft.conformed(reader, on_refused, whole_groups=key, numbered_by=chosen.numbered_by)
     if missing == "error":
         if lacking:
             raise lacking_error(
@@ -52,10 +62,9 @@ def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = 
                 "upsert(rows, missing=...): 'keep' reads the stored rows and keeps their values, 'null'",
             )
         draft.replaces_whole_rows()
-    # Rows are held here while others are written (MT-63).
-    half = draft.context.memory_bytes // 2
-    newest = last_row_per_key(conformed.to_reader(), key, memory_bytes=half // _COPIES)
-    draft.add_rows(conformed, deleting_older(draft, newest, key), memory_bytes=half)
+    unique = with_unique_keys(conformed, key, table=draft.name)
+    # The search for the newest rows, and the deleted keys, wait while others are written (MT-63).
+    draft.add_rows(conformed, deleting_older(draft, unique, key), memory_bytes=draft.context.memory_bytes // 2)
 
 
 def lacking_columns(draft: Draft, given: Sequence[str]) -> list[str]:

@@ -41,30 +41,36 @@ def _without_runs(table: pa.Table) -> pa.Table:
     neighbours takes a tenth of grouping. Rows beside a null count as different."""
     if len(table) < 2:
         return table
-    heads = _heads_of_runs(table)
-    return table.take(heads) if len(heads) * _RUN_ROWS <= len(table) else table
+    heads = heads_of_runs(table)
+    return table.take(pa.array(heads)) if len(heads) * _RUN_ROWS <= len(table) else table
 
 
-def _heads_of_runs(table: pa.Table) -> pa.Array:
+def heads_of_runs(table: pa.Table) -> npt.NDArray[np.int64]:
+    """The first row of each run of equal rows. Rows beside a null, or a NaN, count as different."""
     is_head = np.zeros(len(table), np.bool_)
-    is_head[0] = True
+    is_head[:1] = True
     for column in table.columns:
         array = single_array(column)
         values = array.storage if isinstance(array, pa.ExtensionArray) else array
         is_head[1:] |= pc.not_equal(values[1:], values[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
-    return pa.array(np.flatnonzero(is_head))
+    return np.flatnonzero(is_head)
 
 
 def rows_among(table: pa.Table, wanted: pa.Table) -> npt.NDArray[np.bool_]:
     """For each row of the table whether `wanted`, of the same columns, has it too; null equals null (DA-4)."""
-    both = with_fixed_width(pa.concat_tables([wanted, table]))
-    codes = np.zeros(len(both), np.int64)
-    for column in both.columns:
+    codes = row_codes(pa.concat_tables([wanted, table]))
+    return np.isin(codes[len(wanted) :], codes[: len(wanted)])
+
+
+def row_codes(table: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for each row, from 0, equal where rows are; null equals null (DA-4)."""
+    codes = np.zeros(len(table), np.int64)
+    for column in with_fixed_width(table).columns:
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         values = np.asarray(encoded.dictionary_encode(null_encoding="encode").indices, np.int64)
         # Numbered anew for each column, so that the product stays below the square of the number of rows.
-        codes = np.unique(codes * (len(both) + 1) + values, return_inverse=True)[1]
-    return np.isin(codes[len(wanted) :], codes[: len(wanted)])
+        codes = np.unique(codes * (len(table) + 1) + values, return_inverse=True)[1]
+    return codes
 
 
 def with_fixed_width(table: pa.Table) -> pa.Table:

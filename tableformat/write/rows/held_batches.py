@@ -35,6 +35,15 @@ class HeldBatches:
         if self._directory is not None:
             self._directory.cleanup()
 
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether some batches are in a temporary file."""
+        return self._directory is not None
+
     def append(self, batch: pa.RecordBatch) -> None:
         """All batches are appended before any is read."""
         self._held.append(batch)

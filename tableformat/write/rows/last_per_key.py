@@ -1,4 +1,4 @@
-"""The last row of every key in a stream of any length.
+"""The last row of every key, or the newest rows of every prefix, in a stream of any length.
 
 What fits into the memory budget is done by Arrow. Beyond it, rows go to a temporary file as they come, DuckDB decides
 over the keys and row numbers alone (it spills too), and a second pass over the file lets the winners through.
@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.properties import WRITE_MEMORY_BYTES_DEFAULT
 from tableformat.storage.duckdb_connection import duckdb_connection
-from tableformat.write.rows.distinct import with_fixed_width
+from tableformat.write.rows.distinct import heads_of_runs, row_codes, with_fixed_width
 from tableformat.write.rows.nested_casts import decoded
 from tableformat.write.rows.rows import BatchStream
 
@@ -29,11 +30,23 @@ _DUCKDB_MEMORY_MIN: Final = 128 * 1024 * 1024
 _WINNERS_PER_BATCH: Final = 1 << 20
 _IPC_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 _ORDINAL: Final = "ordinal"
-_ORDER: Final = "order_value"
-_IS_NUMBER: Final = "order_is_number"
+_KEY: Final = "key_"
+_ORDER: Final = "order_"
+_IS_NUMBER: Final = "number_"
+"""Stands before the order column of floats, so that NaN is below all numbers."""
 
 Rows = npt.NDArray[np.int64]
 """Row numbers in the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which rows stay."""
+
+    key_names: tuple[str, ...]
+    order_by: tuple[str, ...]
+    keeps_ties: bool
+    """All rows with the greatest order stay; otherwise the last of them."""
 
 
 def last_row_per_key(
@@ -48,8 +61,28 @@ def last_row_per_key(
     Equal `order_by` leave the later row; null is the smallest, then NaN. Null keys equal each other (DA-4). Holds about
     `memory_bytes` of rows. Raises UnknownColumnError, or InvalidKeyError for nested columns.
     """
-    names = [*key_names, *([] if order_by is None else [order_by])]
-    for name in names:
+    order = () if order_by is None else (order_by,)
+    return _chosen(reader, _Choice(tuple(key_names), order, keeps_ties=False), memory_bytes)
+
+
+def newest_rows(
+    reader: BatchStream,
+    prefix: Sequence[str],
+    order_by: Sequence[str],
+    *,
+    memory_bytes: int = WRITE_MEMORY_BYTES_DEFAULT,
+) -> pa.RecordBatchReader:
+    """CP-66: of every distinct prefix all rows with the greatest values of the columns `order_by`, in the order of the
+    input.
+
+    Values are compared column by column; null is the smallest, then NaN. Null prefixes equal each other (DA-4). Holds
+    about `memory_bytes` of rows. Raises UnknownColumnError, or InvalidKeyError for nested columns.
+    """
+    return _chosen(reader, _Choice(tuple(prefix), tuple(order_by), keeps_ties=True), memory_bytes)
+
+
+def _chosen(reader: BatchStream, choice: _Choice, memory_bytes: int) -> pa.RecordBatchReader:
+    for name in (*choice.key_names, *choice.order_by):
         if name not in reader.schema.names:
             raise UnknownColumnError(name, reader.schema.names, where="the rows")
         if pa.types.is_nested(reader.schema.field(name).type):
@@ -63,41 +96,72 @@ def last_row_per_key(
         if held_bytes > memory_bytes:
             batches = itertools.chain(held, stream)
             return pa.RecordBatchReader.from_batches(
-                reader.schema, _spilled(batches, reader.schema, key_names, order_by, memory_bytes)
+                reader.schema, _spilled(batches, reader.schema, choice, memory_bytes)
             )
-    return pa.RecordBatchReader.from_batches(reader.schema, _in_memory(held, key_names, order_by))
+    return pa.RecordBatchReader.from_batches(reader.schema, _in_memory(held, choice))
 
 
-def _in_memory(
-    batches: list[pa.RecordBatch], key_names: Sequence[str], order_by: str | None
-) -> Iterator[pa.RecordBatch]:
+def _in_memory(batches: list[pa.RecordBatch], choice: _Choice) -> Iterator[pa.RecordBatch]:
     if not batches:
         return
-    keys = pa.Table.from_batches([_comparable(batch, key_names, order_by) for batch in batches])
+    keys = pa.Table.from_batches([_comparable(batch, choice) for batch in batches])
+    winners = _newest(keys) if choice.keeps_ties else _last(keys)
+    yield from _let_through(iter(batches), iter([winners]))
+
+
+def _last(keys: pa.Table) -> Rows:
     # A row's index when rows are ordered by `order_by`, later rows last among equals: the largest index of a key wins.
     by_place = _rows_by_place(keys)
     indexes = np.empty(len(keys), dtype=np.int64)
     indexes[by_place] = np.arange(len(keys))
-    groups = with_fixed_width(keys.select(_key_columns(keys.schema)))
+    groups = with_fixed_width(keys.select(_columns(keys, _KEY)))
     names = groups.column_names
     grouped = groups.append_column(_ORDINAL, pa.array(indexes)).group_by(names, use_threads=False)
     best = grouped.aggregate([(_ORDINAL, "max")]).column(f"{_ORDINAL}_max")
-    winners = np.sort(by_place[np.asarray(best)])
-    yield from _let_through(iter(batches), iter([winners]))
+    return np.sort(by_place[np.asarray(best)])
+
+
+def _newest(keys: pa.Table) -> Rows:
+    """Rows of a message come together, so runs of equal rows are compared, not rows."""
+    if not len(keys):
+        return np.empty(0, np.int64)
+    heads = heads_of_runs(keys)
+    runs = keys.take(pa.array(heads))
+    is_newest = newest_of_groups(runs.select(_columns(keys, _KEY)), _ranks(runs))
+    return np.flatnonzero(np.repeat(is_newest, np.diff(heads, append=len(keys))))
+
+
+def newest_of_groups(groups: pa.Table, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """CP-66: for each row whether no row of the same group has a greater rank."""
+    codes = row_codes(groups)
+    best = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    np.maximum.at(best, codes, ranks)
+    newest: npt.NDArray[np.bool_] = ranks == best[codes]
+    return newest
+
+
+def order_ranks(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Numbers that order the rows of a table as `newest_rows` does, equal for equal rows."""
+    choice = _Choice((), tuple(table.column_names), keeps_ties=True)
+    return _ranks(pa.Table.from_batches([_comparable(batch, choice) for batch in table.combine_chunks().to_batches()]))
+
+
+def _ranks(keys: pa.Table) -> npt.NDArray[np.int64]:
+    by_place = _rows_by_place(keys)
+    codes = row_codes(keys.select(_columns(keys, _ORDER)))[by_place]
+    ranks = np.empty(len(keys), np.int64)
+    ranks[by_place] = np.cumsum(np.diff(codes, prepend=codes[:1]) != 0)
+    return ranks
 
 
 def _spilled(
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
-    key_names: Sequence[str],
-    order_by: str | None,
-    memory_bytes: int,
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice, memory_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """The temporary files live as long as this generator."""
 
     with tempfile.TemporaryDirectory(prefix="tableformat-last-row-") as directory:
         rows, keys = Path(directory, "rows.arrow"), Path(directory, "keys.arrow")
-        _spill(batches, schema, key_names, order_by, rows=rows, keys=keys)
+        _spill(batches, schema, choice, rows=rows, keys=keys)
         limit = max(memory_bytes, _DUCKDB_MEMORY_MIN)
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{limit // 2**20}MiB",
@@ -110,19 +174,11 @@ def _spilled(
             duckdb_connection(settings) as connection,
         ):
             connection.register("keys", key_reader)
-            winners = connection.sql(_winners_query(key_reader.schema)).to_arrow_reader(_WINNERS_PER_BATCH)
+            winners = connection.sql(_winners_query(key_reader.schema, choice)).to_arrow_reader(_WINNERS_PER_BATCH)
             yield from _let_through(iter(row_reader), (batch.column(0).to_numpy() for batch in winners))
 
 
-def _spill(
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
-    key_names: Sequence[str],
-    order_by: str | None,
-    *,
-    rows: Path,
-    keys: Path,
-) -> None:
+def _spill(batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice, *, rows: Path, keys: Path) -> None:
     """All rows into one file, what decides between them into another."""
     first = 0
     with contextlib.ExitStack() as files:
@@ -130,7 +186,7 @@ def _spill(
         key_file = None
         for batch in batches:
             row_file.write_batch(batch)
-            columns = _comparable(batch, key_names, order_by).append_column(
+            columns = _comparable(batch, choice).append_column(
                 _ORDINAL, pa.array(np.arange(first, first + batch.num_rows))
             )
             if key_file is None:
@@ -139,16 +195,15 @@ def _spill(
             first += batch.num_rows
 
 
-def _winners_query(schema: pa.Schema) -> str:
+def _winners_query(schema: pa.Schema, choice: _Choice) -> str:
     """Row numbers of the winners, ascending. GROUP BY and PARTITION BY take null as a value."""
-    keys = ", ".join(_key_columns(schema))
-    if _ORDER not in schema.names:
+    keys = ", ".join(_columns(schema, _KEY))
+    if not choice.order_by:
         return f"SELECT max({_ORDINAL}) AS {_ORDINAL} FROM keys GROUP BY {keys} ORDER BY 1"
-    terms = [f"{name} DESC NULLS LAST" for name in (_IS_NUMBER, _ORDER) if name in schema.names]
-    return (
-        f"SELECT {_ORDINAL} FROM keys QUALIFY row_number() OVER "
-        f"(PARTITION BY {keys} ORDER BY {', '.join(terms)}, {_ORDINAL} DESC) = 1 ORDER BY 1"
-    )
+    terms = [f"{name} DESC NULLS LAST" for name in _columns(schema, _IS_NUMBER, _ORDER)]
+    ranking = "rank()" if choice.keeps_ties else "row_number()"
+    order = ", ".join(terms if choice.keeps_ties else [*terms, f"{_ORDINAL} DESC"])
+    return f"SELECT {_ORDINAL} FROM keys QUALIFY {ranking} OVER (PARTITION BY {keys} ORDER BY {order}) = 1 ORDER BY 1"
 
 
 def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> Iterator[pa.RecordBatch]:
@@ -169,14 +224,14 @@ def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> 
         first = end
 
 
-def _comparable(batch: pa.RecordBatch, key_names: Sequence[str], order_by: str | None) -> pa.RecordBatch:
+def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
     """The columns that decide, in types that Arrow and DuckDB compare alike: the key first, then what orders rows."""
-    columns = {f"key_{position}": _plain(batch.column(name)) for position, name in enumerate(key_names)}
-    if order_by is not None:
-        order = _plain(batch.column(order_by))
-        columns[_ORDER] = order
+    columns = {f"{_KEY}{position}": _plain(batch.column(name)) for position, name in enumerate(choice.key_names)}
+    for position, name in enumerate(choice.order_by):
+        order = _plain(batch.column(name))
         if pa.types.is_floating(order.type):
-            columns[_IS_NUMBER] = pc.invert(pc.is_nan(order))
+            columns[f"{_IS_NUMBER}{position}"] = pc.invert(pc.is_nan(order))
+        columns[f"{_ORDER}{position}"] = order
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -198,12 +253,13 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _rows_by_place(keys: pa.Table) -> Rows:
     """Row numbers in the order null, NaN, values; stable."""
-    if _ORDER not in keys.column_names:
+    names = _columns(keys, _IS_NUMBER, _ORDER)
+    if not names:
         return np.arange(len(keys), dtype=np.int64)
-    names = [name for name in (_IS_NUMBER, _ORDER) if name in keys.column_names]
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending", "at_start") for name in names])
     return np.asarray(order).astype(np.int64)
 
 
-def _key_columns(schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if name not in (_ORDER, _IS_NUMBER, _ORDINAL)]
+def _columns(keys: pa.Table | pa.Schema, *prefixes: str) -> list[str]:
+    names = keys.names if isinstance(keys, pa.Schema) else keys.column_names
+    return [name for name in names if name.startswith(prefixes)]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tableformat.write.rows.distinct import heads_of_runs
 from tableformat.write.rows.one_batch import one_array
 
 _PEEK_ROWS: Final = 64
@@ -74,17 +75,39 @@ def _packed_order(columns: Sequence[pa.Array]) -> pa.Array | None:
     """
     row_count = len(columns[0])
     row_bits = (row_count - 1).bit_length()
-    packed, bits = np.zeros(row_count, np.uint64), row_bits
-    for column in columns:
-        found = _codes(column)
-        if found is None or bits + found[1] > _WORD_BITS:
-            return None
-        codes, width = found
-        packed = packed << np.uint64(width) | codes
-        bits += width
+    packed = _packed(columns, _WORD_BITS - row_bits)
+    if packed is None:
+        return None
     packed = packed << np.uint64(row_bits) | np.arange(row_count, dtype=np.uint64)
     packed.sort()
     return pa.array(packed & np.uint64((1 << row_bits) - 1))
+
+
+def are_distinct(columns: Sequence[pa.Array]) -> bool | None:
+    """Whether no two rows are equal, null being equal to null; None where 64 bits are too few to tell by one number a
+    row. Floating point columns are no keys."""
+    plain = [_plain(column) for column in columns]
+    if is_sorted(plain):
+        return len(heads_of_runs(pa.table(plain, names=list(map(str, range(len(plain))))))) == len(plain[0])
+    packed = _packed(plain, _WORD_BITS)
+    if packed is None:
+        return None
+    packed.sort()
+    return bool((packed[1:] != packed[:-1]).all())
+
+
+def _packed(columns: Sequence[pa.Array], bits_max: int) -> Words | None:
+    """A number for each row, in which the columns' values follow each other; None where the bits are too few."""
+    packed, bits = np.zeros(len(columns[0]), np.uint64), 0
+    for column in columns:
+        found = _codes(column)
+        if found is None or bits + found[1] > bits_max:
+            return None
+        codes, width = found
+        # A shift by a whole word is undefined, and moves nothing: whatever was there has no bits.
+        packed = codes if bits == 0 else packed << np.uint64(width) | codes
+        bits += width
+    return packed
 
 
 def _codes(column: pa.Array) -> tuple[Words, int] | None:

@@ -17,7 +17,7 @@ SCHEMA = Schema(NestedField(1, "id", LongType(), required=True))
 def report_with_prefixes(ids: list[int], *, header_bytes: int) -> TaskReport:
     """The Arrow stream begins behind a header of so many bytes."""
     sink = pa.BufferOutputStream()
-    rows = pa.table({"id": ids})
+    rows = pa.table({"id": ids, "file": pa.array([-1] * len(ids), pa.int32())})
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
     stream = sink.getvalue().to_pybytes()

@@ -47,6 +47,6 @@ def test_prefixes_of_a_stream_whose_schema_the_table_has_forgotten(tmp_path: Pat
     assert bool(expired.removed_schema_ids) == is_forgotten
     arguments = {"target": planned["target"], "mode": "append", "pin": None, "reads": [], "predicates": []}
     batch = {"application_id": None, "batch_id": None}
-    report = report_of_prefixes(pa.table({"one": ["a"], "other": ["b"]}))
+    report = report_of_prefixes(pa.table({"one": ["a"], "other": ["b"], "file": pa.array([-1], pa.int32())}))
     commit_write(session, Request({**arguments, **batch}, (report,)))
     assert table.refresh().scan().to_arrow()["row"].to_pylist() == ["b a"]

@@ -147,10 +147,14 @@ def test_an_interval_is_replaced_whole_and_takes_no_row_from_outside() -> None:
         model.replace_interval([row("y", 7)], on="n", lower=5, upper=7)
 
 
-def test_of_a_key_given_twice_the_last_row_wins() -> None:
+def test_a_key_given_twice_is_an_error_without_an_order() -> None:
+    """CP-66, CP-67"""
     model = model_with(row("a", 1, "old"), row("b", 1, "kept"))
-    model.upsert([row("a", 1, "first"), row("c", 1, "new"), row("a", 1, "last")])
-    assert [each["v"] for each in model.rows()] == ["kept", "last", "new"]
+    given = [row("a", 1, "first"), row("c", 1, "new"), row("a", 1, "last")]
+    with pytest.raises(DuplicateKeyError):
+        model.upsert(given)
+    model.upsert([{**each, "at": at} for each, at in zip(given, [1, None, 2], strict=True)], order_by="at")
+    assert [each["v"] for each in model.rows()] == ["kept", "new", "last"]
 
 
 def test_duplicates_are_allowed_refused_skipped_or_replaced() -> None:

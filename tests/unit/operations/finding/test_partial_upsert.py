@@ -85,7 +85,9 @@ def test_what_orders_events_is_stored_where_it_is_a_column(table: tf.Table) -> N
 
 
 def test_missing_null_writes_null(table: tf.Table) -> None:
-    table.upsert(PARTIAL, missing="null")
+    with pytest.raises(DuplicateKeyError, match="order_by"):
+        table.upsert(PARTIAL, missing="null")
+    table.upsert(PARTIAL.slice(1), missing="null")
     assert stored(table) == [STORED[0], ("x", 2, 22, None), STORED[2], ("z", 9, 90, None)]
 
 

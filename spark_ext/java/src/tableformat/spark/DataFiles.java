@@ -64,6 +64,23 @@ final class DataFiles {
     }
   }
 
+  /** The partition and place of a row: rows that are sorted by key follow each other within one. */
+  record Home(List<Object> partition, RangePlaces.Place place) {}
+
+  /** Its values are the row's own. */
+  Home home(InternalRow row) {
+    List<Object> values = new ArrayList<>();
+    for (PartitionField field : plan.partition) {
+      values.add(PartitionField.owned(field.value(row)));
+    }
+    return new Home(values, plan.ranges == null ? RangePlaces.ANY : plan.ranges.place(row));
+  }
+
+  /** The number of the file that the last row went to. */
+  int number() {
+    return open == null ? finished.size() - 1 : finished.size();
+  }
+
   /** Ends the open file. */
   List<NewDataFile> finish() throws IOException {
     close();

@@ -36,13 +36,29 @@ final class LakeTable
   private final JsonNode description;
   private final StructType schemaWithIds;
   private final StructType schema;
+  private final boolean takesReplacement;
 
   LakeTable(LakeCatalog catalog, Identifier identifier, JsonNode description) {
+    this(catalog, identifier, description, null);
+  }
+
+  private LakeTable(LakeCatalog catalog, Identifier identifier, JsonNode description, StructType accepted) {
     this.catalog = catalog;
     this.identifier = identifier;
     this.description = description;
     this.schemaWithIds = Json.struct(description.get("schema"));
-    this.schema = Schemas.withoutIds(schemaWithIds);
+    this.schema = accepted == null ? Schemas.withoutIds(schemaWithIds) : accepted;
+    this.takesReplacement = accepted != null;
+  }
+
+  /** The same table for one write, of rows with these columns (SP-98). */
+  LakeTable taking(StructType accepted) {
+    return new LakeTable(catalog, identifier, description, accepted);
+  }
+
+  /** Whether it is of one write that replaces prefixes, with the columns of its rows. */
+  boolean takesReplacement() {
+    return takesReplacement;
   }
 
   LakeCatalog catalog() {

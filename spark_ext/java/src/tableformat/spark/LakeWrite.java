@@ -39,7 +39,7 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   private WriteJob job() {
     if (job == null) {
-      job = WriteJob.plan(table, info.options(), mode);
+      job = WriteJob.plan(table, info.options(), mode, info.schema());
     }
     return job;
   }
@@ -112,7 +112,7 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
     }
     StreamedRows rows = StreamedRows.of(table, info);
     table = rows.table();
-    job = WriteJob.plan(table, rows.options(), mode);
+    job = WriteJob.planStream(table, rows.options(), mode, info.schema());
     rows.checkArrangedBy(job.ordering());
     return new Epochs(rows);
   }

@@ -35,6 +35,10 @@ record StreamedRows(LakeTable table, CaseInsensitiveStringMap options, List<Attr
       target = SchemaEvolution.evolve(table.atPresent(), rows);
       options = MergeSchemaOption.without(options);
     }
+    Replacement replacement = Replacement.of(options);
+    if (replacement != null) {
+      target = target.taking(replacement.accepted(target.schema(), info.schema()));
+    }
     DataSourceV2Relation relation =
         DataSourceV2Relation.create(target, Option.apply(table.catalog()), Option.apply(table.identifier()));
     LogicalPlan output = TableOutput.of(target.name(), Scala.list(relation.output()), rows);

@@ -19,8 +19,15 @@ final class TaskReport {
   static WriterCommitMessage of(
       List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes, RefusedRows refusedRows)
       throws IOException {
+    return of(Json.object(), files, positions, prefixes, refusedRows);
+  }
+
+  /** `header` has what the report says besides. */
+  static WriterCommitMessage of(
+      ObjectNode header, List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes,
+      RefusedRows refusedRows)
+      throws IOException {
     countOutput(files);
-    ObjectNode header = Json.object();
     List<byte[]> pieces = new ArrayList<>();
     ArrayNode described = header.putArray("files");
     for (DataFiles.NewDataFile file : files) {

@@ -40,8 +40,8 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     return new RefusedRows(plan, configuration.value().value(), files.stem());
   }
 
-  private Rows rows(DataFiles files) {
-    return new Rows(files, refused(files), plan);
+  private DataWriter<InternalRow> rows(DataFiles files) {
+    return plan.prefix.length == 0 ? new Rows(files, refused(files)) : new ReplacingRows(files, refused(files), plan);
   }
 
   private DataFiles files(int partition, long task, String epoch) {
@@ -70,12 +70,10 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   private static final class Rows implements DataWriter<InternalRow> {
     private final DataFiles files;
     private final RefusedRows refused;
-    private final DistinctPrefixes prefixes;
 
-    Rows(DataFiles files, RefusedRows refused, WritePlan plan) {
+    Rows(DataFiles files, RefusedRows refused) {
       this.files = files;
       this.refused = refused;
-      this.prefixes = plan.prefix.length == 0 ? null : new DistinctPrefixes(plan.schema, plan.prefix);
     }
 
     @Override public void write(InternalRow row) throws IOException {
@@ -83,13 +81,10 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
         return;
       }
       files.write(row);
-      if (prefixes != null) {
-        prefixes.add(row);
-      }
     }
 
     @Override public WriterCommitMessage commit() throws IOException {
-      return TaskReport.of(files.finish(), Map.of(), prefixes == null ? NOTHING : prefixes.serialized(), refused);
+      return TaskReport.of(files.finish(), Map.of(), NOTHING, refused);
     }
 
     @Override public void abort() throws IOException {
@@ -99,9 +94,6 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
 
     @Override public void close() {
       refused.close();
-      if (prefixes != null) {
-        prefixes.close();
-      }
     }
   }
 

@@ -38,6 +38,9 @@ final class Transforms {
     if (name.equals(RangePlaceFunction.NAME)) {
       return new RangePlaceFunction();
     }
+    if (name.equals(IsNumberFunction.NAME)) {
+      return new IsNumberFunction();
+    }
     return Arrays.asList(NAMES).contains(name) ? new Unbound(name) : null;
   }
 

@@ -16,6 +16,10 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.FractionalType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One write into a table: its plan, how Spark has to arrange the rows, and its end. */
@@ -27,34 +31,49 @@ final class WriteJob {
   private final LakeTable table;
   private final JsonNode answer;
   private final WritePlan plan;
+
+  /** The columns by which the newest message of a prefix is found (SP-98). */
+  private final StructField[] order;
+
   private boolean mayBeCommitted = false;
   private JsonNode summary;
 
-  private WriteJob(LakeTable table, JsonNode answer) {
+  private WriteJob(LakeTable table, JsonNode answer, Replacement replacement, StructType rows) {
     this.table = table;
     this.answer = answer;
+    this.order = replacement == null ? new StructField[0] : replacement.order(rows);
     this.plan = new WritePlan(
-        answer, answer.get("target").get("row_lineage").asBoolean() ? table.storedColumns() : table.schemaWithIds());
+        answer, answer.get("target").get("row_lineage").asBoolean() ? table.storedColumns() : table.schemaWithIds(),
+        order, replacement == null ? new int[0] : replacement.orderOrdinals(table.schemaWithIds()));
   }
 
-  static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode) {
-    return plan(table, options, table.arguments().put("mode", mode).put("row_lineage", false));
+  /** `rows` are the columns that the rows come with. */
+  static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode, StructType rows) {
+    return plan(table, options, table.arguments().put("mode", mode).put("row_lineage", false), rows);
+  }
+
+  /** Of a stream, whose epochs have names of their own. */
+  static WriteJob planStream(LakeTable table, CaseInsensitiveStringMap options, String mode, StructType rows) {
+    ObjectNode arguments = table.arguments().put("mode", mode).put("row_lineage", false).put("is_stream", true);
+    return plan(table, options, arguments, rows);
   }
 
   /** Of a DELETE, an UPDATE or a MERGE. With `rowLineage` the rows have the lineage columns behind the table's own. */
   static WriteJob planDelta(
       LakeTable table, CaseInsensitiveStringMap options, RowLevelOperation.Command command, boolean rowLineage) {
     ObjectNode arguments = table.arguments().put("mode", "delta").put("row_lineage", rowLineage);
-    return plan(table, options, arguments.put("command", command.name().toLowerCase(Locale.ROOT)));
+    return plan(table, options, arguments.put("command", command.name().toLowerCase(Locale.ROOT)), null);
   }
 
-  private static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, ObjectNode arguments) {
+  private static WriteJob plan(
+      LakeTable table, CaseInsensitiveStringMap options, ObjectNode arguments, StructType rows) {
     SessionSettings.added(arguments).set("options", Json.object(options.asCaseSensitiveMap()));
     String refused = options.get(REFUSED_ROWS_TABLE);
     if (refused != null) {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
     }
-    return new WriteJob(table, table.catalog().call("plan_write", WriteAuditPublish.added(arguments)).result());
+    JsonNode answer = table.catalog().call("plan_write", WriteAuditPublish.added(arguments)).result();
+    return new WriteJob(table, answer, rows == null ? null : Replacement.of(options), rows);
   }
 
   TaskWriters writers() {
@@ -96,23 +115,46 @@ final class WriteJob {
 
   /** By partition and place, so that one file is open at a time, and by key, as the files promise; else by the table's sort order. */
   SortOrder[] ordering() {
-    List<SortOrder> order = new ArrayList<>();
+    List<SortOrder> sort = new ArrayList<>();
     for (Expression transform : transforms()) {
-      order.add(ascending(transform));
+      sort.add(ascending(transform));
     }
     if (answer.get("sorts_by_place").asBoolean()) {
-      order.add(ascending(place()));
+      sort.add(ascending(place()));
     }
+    int prefixColumns = answer.get("prefix").size();
+    int at = 0;
     for (JsonNode column : answer.get("key")) {
-      order.add(ascending(Expressions.column(Names.quoted(Json.strings(column)))));
+      if (at++ == prefixColumns) {
+        newestFirst(sort);
+      }
+      sort.add(ascending(Expressions.column(Names.quoted(Json.strings(column)))));
+    }
+    if (at == prefixColumns) {
+      newestFirst(sort);
     }
     for (JsonNode field : answer.get("order")) {
-      order.add(Expressions.sort(
+      sort.add(Expressions.sort(
           expression(field),
           field.get("descends").asBoolean() ? SortDirection.DESCENDING : SortDirection.ASCENDING,
           field.get("nulls_first").asBoolean() ? NullOrdering.NULLS_FIRST : NullOrdering.NULLS_LAST));
     }
-    return order.toArray(new SortOrder[0]);
+    return sort.toArray(new SortOrder[0]);
+  }
+
+  /** SP-98: Spark sorts NaN behind all numbers, and the library before them. */
+  private void newestFirst(List<SortOrder> sort) {
+    for (StructField field : order) {
+      Expression column = Expressions.column(Names.quoted(field.name()));
+      if (field.dataType() instanceof FractionalType && !(field.dataType() instanceof DecimalType)) {
+        sort.add(descending(Expressions.apply(IsNumberFunction.NAME, column)));
+      }
+      sort.add(descending(column));
+    }
+  }
+
+  private static SortOrder descending(Expression expression) {
+    return Expressions.sort(expression, SortDirection.DESCENDING, NullOrdering.NULLS_LAST);
   }
 
   private static SortOrder ascending(Expression expression) {

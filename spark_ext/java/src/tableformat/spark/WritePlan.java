@@ -44,9 +44,20 @@ final class WritePlan implements Serializable {
   /** The table's options of S3A. */
   final Map<String, String> s3;
 
+  /** The columns that tell an older message of a prefix from a newer one, and where they are in the rows (SP-98). */
+  final StructField[] order;
+
+  final int[] orderOrdinals;
+
+  /** Ordinals of the key columns behind the prefix; empty when no prefixes are replaced. */
+  final int[] rest;
+
   private final String columns;
 
-  WritePlan(JsonNode plan, StructType schema) {
+  WritePlan(JsonNode plan, StructType schema, StructField[] order, int[] orderOrdinals) {
+    this.order = order;
+    this.orderOrdinals = orderOrdinals;
+    this.rest = Arrays.stream(Json.strings(plan.get("rest"))).mapToInt(schema::fieldIndex).toArray();
     this.schema = schema;
     this.columns = plan.get("columns").toString();
     this.isUuid = new boolean[schema.size()];

@@ -1,0 +1,203 @@
+"""Replacements keep the newest message of each prefix, and no write has one key twice."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import DuplicateKeyError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
+
+NAN = float("nan")
+SCHEMA = pa.schema(
+    [
+        pa.field("customer", pa.string(), nullable=False),
+        pa.field("order", pa.int64(), nullable=False),
+        pa.field("line", pa.int32(), nullable=False),
+        ("item", pa.string()),
+    ]
+)
+PREFIX = ["customer", "order"]
+
+
+@pytest.fixture(params=[2, 3])
+def table(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[tf.Table]:
+    """Orders ann 1, of two lines, ann 2 and bob 1."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        created = catalog.create_table(
+            "db.lines", SCHEMA, key=[*PREFIX, "line"], properties={"format-version": str(request.param)}
+        )
+        created.append(lines("ann 1 1 old", "ann 1 2 old", "ann 2 1 old", "bob 1 1 old"))
+        yield created
+
+
+def lines(*texts: str, **more: list[Any]) -> pa.Table:
+    """Of "customer order line item"; a line without a number is a marker."""
+    split = [text.split() for text in texts]
+    columns = {
+        "customer": pa.array([each[0] for each in split], pa.string()),
+        "order": pa.array([int(each[1]) for each in split], pa.int64()),
+        "line": pa.array([None if each[2] == "-" else int(each[2]) for each in split], pa.int32()),
+        "item": pa.array([each[3] if len(each) > 3 else None for each in split], pa.string()),
+    }
+    return pa.table({**columns, **{name: pa.array(values) for name, values in more.items()}})
+
+
+def rows(table: tf.Table) -> list[str]:
+    found = table.refresh().scan().to_arrow().to_pylist()
+    return sorted(f"{row['customer']} {row['order']} {row['line']} {row['item']}" for row in found)
+
+
+Replace = Callable[..., None]
+
+
+def by_table(table: tf.Table, given: pa.Table, **options: Any) -> None:
+    table.replace(given, prefix=PREFIX, **options)
+
+
+def by_transaction(table: tf.Table, given: pa.Table, **options: Any) -> None:
+    with table.transaction() as tx:
+        tx.replace(given, prefix=PREFIX, **options)
+
+
+def by_one_writer(table: tf.Table, given: pa.Table, **options: Any) -> None:
+    by_writers(table, given, given.num_rows, **options)
+
+
+def by_a_writer_for_each_row(table: tf.Table, given: pa.Table, **options: Any) -> None:
+    by_writers(table, given, 1, **options)
+
+
+def by_writers(table: tf.Table, given: pa.Table, size: int, **options: Any) -> None:
+    write = pickle.loads(pickle.dumps(table.new_write(kind="replace", prefix=PREFIX, order_by=options["order_by"])))
+    parts = [given.slice(start, size) for start in range(0, given.num_rows, size)]
+    staged = [pickle.loads(pickle.dumps(write.write(part))) for part in parts]
+    table.commit(write, [*staged, *([write.cover(options["cover"])] if "cover" in options else [])])
+
+
+WAYS = pytest.mark.parametrize("replace", [by_table, by_transaction, by_one_writer, by_a_writer_for_each_row])
+
+
+@WAYS
+def test_of_each_prefix_the_newest_message_stays(table: tf.Table, replace: Replace) -> None:
+    """CP-66, CP-68: whichever writers held the rows."""
+    given = lines("ann 1 1 a", "ann 1 2 a", "ann 1 1 b", "bob 1 1 x", "bob 1 5 y", offset=[7, 7, 8, 9, 3])
+    replace(table, given, order_by="offset")
+    assert rows(table) == ["ann 1 1 b", "ann 2 1 old", "bob 1 1 x"]
+
+
+@WAYS
+def test_several_columns_order_messages_and_null_and_nan_come_first(table: tf.Table, replace: Replace) -> None:
+    """CP-66"""
+    given = lines(
+        *("ann 1 1 null", "ann 1 2 nan", "ann 1 3 number", "ann 2 4 nan", "ann 2 5 null", "bob 1 6 new", "bob 1 7 old"),
+        partition=[1, 1, 1, 1, 1, 2, 1],
+        at=[None, NAN, -1.5, NAN, None, 0.0, 99.0],
+    )
+    replace(table, given, order_by=["partition", "at"])
+    assert rows(table) == ["ann 1 3 number", "ann 2 4 nan", "bob 1 6 new"]
+
+
+@WAYS
+def test_a_marker_empties_its_prefix_where_it_is_the_newest(table: tf.Table, replace: Replace) -> None:
+    """CP-66: what `posexplode_outer` gives for a message without lines."""
+    given = lines("ann 1 1 a", "ann 1 - ", "ann 2 - ", "ann 2 3 b", "bob 1 - ", offset=[1, 2, 1, 2, 1])
+    replace(table, given, order_by="offset")
+    assert rows(table) == ["ann 2 3 b"]
+
+
+@WAYS
+def test_cover_deletes_prefixes_without_rows(table: tf.Table, replace: Replace) -> None:
+    """CP-66"""
+    covered = pa.table({"order": [1, 7], "customer": ["bob", "cem"]})
+    replace(table, lines("ann 1 9 a", offset=[1]), order_by="offset", cover=covered)
+    assert rows(table) == ["ann 1 9 a", "ann 2 1 old"]
+
+
+@WAYS
+def test_a_key_that_comes_twice_in_the_newest_message_is_an_error(table: tf.Table, replace: Replace) -> None:
+    """CP-67, CP-68"""
+    before = rows(table)
+    given = lines("ann 1 1 a", "bob 1 1 x", "ann 1 1 b", offset=[7, 7, 7])
+    for order_by in (None, "offset"):
+        with pytest.raises(DuplicateKeyError, match=r"'customer': 'ann', 'order': 1, 'line': 1.*order_by"):
+            replace(table, given if order_by else given.drop_columns("offset"), order_by=order_by)
+    assert rows(table) == before
+
+
+def test_an_order_column_of_the_table_is_stored(table: tf.Table) -> None:
+    table.replace(lines("ann 1 1 a", "ann 1 2 b"), prefix=PREFIX, order_by="item")
+    assert rows(table) == ["ann 1 2 b", "ann 2 1 old", "bob 1 1 old"]
+
+
+def test_a_row_with_some_key_columns_null_is_refused_and_no_marker(table: tf.Table) -> None:
+    """CP-66, FM-4"""
+    given = lines("ann 1 - ", "ann 2 4 a").set_column(0, "customer", pa.array([None, "ann"]))
+    with pytest.raises(RowsRefusedError, match="first row 0: column 'customer'"):
+        table.replace(given, prefix=PREFIX)
+    with pytest.raises(RowsRefusedError):
+        table.replace(lines("ann 1 - "), prefix=[*PREFIX, "line"])
+
+
+def test_markers_without_an_order(table: tf.Table) -> None:
+    """CP-66: a marker adds no row; rows of its prefix stay."""
+    table.replace(lines("ann 1 - ", "ann 2 - ", "ann 2 4 a"), prefix=PREFIX)
+    assert rows(table) == ["ann 2 4 a", "bob 1 1 old"]
+
+
+def test_a_diverted_row_of_an_older_message_is_not_looked_at(table: tf.Table) -> None:
+    """CP-24, CP-66: indexes of refused rows are those of the input."""
+    given = lines("ann 1 1 a", "ann 1 1 b", "bob 1 1 c", offset=[1, 2, 1])
+    bad = given.set_column(2, "line", pa.array([2**40, 1, 2**40]))
+    result = table.replace(bad, prefix=PREFIX, order_by="offset", on_refused="divert")
+    assert result.refused is not None
+    assert result.refused["_row_index"].to_pylist() == [2]
+    assert rows(table) == ["ann 1 1 b", "ann 2 1 old", "bob 1 1 old"]
+
+
+def test_wrong_order_columns(table: tf.Table) -> None:
+    given = lines("ann 1 1 a")
+    for order_by in ([], ["order"], ["item", "item"]):
+        with pytest.raises(InvalidArgumentError, match="order_by names"):
+            table.replace(given, prefix=PREFIX, order_by=order_by)
+    with pytest.raises(UnknownColumnError, match="offset"):
+        table.replace(given, prefix=PREFIX, order_by="offset")
+    with pytest.raises(InvalidArgumentError, match="cover has the columns"):
+        table.replace(given, prefix=PREFIX, cover=pa.table({"customer": ["ann"]}))
+    with pytest.raises(InvalidArgumentError, match="order_by belongs"):
+        table.new_write(order_by="item")
+
+
+def test_upsert_takes_each_key_once(table: tf.Table) -> None:
+    """CP-67"""
+    given = lines("ann 1 1 a", "ann 1 1 b", "bob 1 1 c", offset=[2, 1, 1])
+    for call in (table.upsert, lambda given: table.append(given, on_duplicate="replace")):
+        with pytest.raises(DuplicateKeyError, match="order_by"):
+            call(given.drop_columns("offset"))
+    with pytest.raises(DuplicateKeyError, match="order_by"), table.transaction() as tx:
+        tx.upsert(given.drop_columns("offset"))
+    table.upsert(given, order_by="offset")
+    assert rows(table) == ["ann 1 1 a", "ann 1 2 old", "ann 2 1 old", "bob 1 1 c"]
+    table.upsert(given.drop_columns("item"), order_by="offset", missing="keep")
+    with pytest.raises(DuplicateKeyError, match="order_by"):
+        table.upsert(given.drop_columns(["item", "offset"]), missing="keep")
+    assert rows(table) == ["ann 1 1 a", "ann 1 2 old", "ann 2 1 old", "bob 1 1 c"]
+
+
+def test_keys_are_unique_across_files_and_beyond_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-67: partitions and spilled keys."""
+    monkeypatch.setattr("tableformat.write.rows.held_batches.HELD_BYTES", 1)
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        columns = pa.schema([("id", pa.int64()), ("day", pa.int64()), ("v", pa.int64())])
+        table = catalog.create_table("db.t", columns, key=["id"], partition_by=["day"])
+        given = pa.table({"id": [*range(500), 7], "day": [*(n % 5 for n in range(500)), 4], "v": [0] * 501})
+        batches = given.to_batches(max_chunksize=50)
+        with pytest.raises(DuplicateKeyError, match=r"1 of the rows .*'id': 7"):
+            table.replace(pa.RecordBatchReader.from_batches(given.schema, batches))
+        assert table.upsert(given.slice(0, 500)).added_row_count == 500
