@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tableformat.cli.options import DryRunOption, WritableTableArgument, names_of
+from tableformat.cli.options import (
+    ApplicationOption,
+    BatchOption,
+    DryRunOption,
+    WritableTableArgument,
+    batch_of,
+    names_of,
+)
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
@@ -32,6 +39,8 @@ def delete_prefix(
     *,
     dry_run: DryRunOption = False,
     branch: WriteBranchOption = None,
+    application_id: ApplicationOption = None,
+    batch_id: BatchOption = None,
 ) -> None:
     """Delete every row whose key begins with the given values, reading none."""
     from tableformat.deletes.spans.spans import spans_of_prefixes
@@ -41,6 +50,7 @@ def delete_prefix(
     from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
+    batch = batch_of(application_id, batch_id)
     texts = _assignments(prefix)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -55,7 +65,7 @@ def delete_prefix(
     if dry_run:
         _preview(session, handle, spans(), what)
     else:
-        _delete(session, handle, lambda: handle.delete_prefix(values), what)
+        _delete(session, handle, lambda: handle.delete_prefix(values, **batch), what)
 
 
 def delete_range(
@@ -74,6 +84,8 @@ def delete_range(
     ] = None,
     dry_run: DryRunOption = False,
     branch: WriteBranchOption = None,
+    application_id: ApplicationOption = None,
+    batch_id: BatchOption = None,
 ) -> None:
     """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
     from tableformat.deletes.spans.spans import span_of_bounds
@@ -83,6 +95,7 @@ def delete_range(
 
     if lower is None and upper is None:
         raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
+    batch = batch_of(application_id, batch_id)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     draft = Draft(handle.iceberg, handle.branch)
@@ -95,7 +108,13 @@ def delete_range(
     if dry_run:
         _preview(session, handle, span_of_bounds(key, bounds[0], bounds[1]), what)
     else:
-        _delete(session, handle, lambda: handle.delete_range(lower=bounds[0], upper=bounds[1], on=key.names), what)
+        lower_bound, upper_bound = bounds
+        _delete(
+            session,
+            handle,
+            lambda: handle.delete_range(lower=lower_bound, upper=upper_bound, on=key.names, **batch),
+            what,
+        )
 
 
 def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], what: str) -> None:
@@ -105,7 +124,8 @@ def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], wh
 
     before = table.snapshot_id
     result = verb()
-    lines = [f"{table.name}: deleted {what}.", commit_text(result)]
+    deleted = [] if result.already_applied else [f"{table.name}: deleted {what}."]
+    lines = [*deleted, commit_text(result)]
     if before is not None and result.snapshot_id != before:
         undo = f"rollback {shlex.quote(table.name)} {before}"
         lines.append(f"Undo: {session.command(undo, branch=table.branch)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tableformat.cli.options import WritableTableArgument, names_of
+from tableformat.cli.options import ApplicationOption, BatchOption, WritableTableArgument, batch_of, names_of
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
@@ -34,9 +34,19 @@ def load(
         typer.Option("--replace-prefix", metavar="A,B", help="Replace the rows with the same first key columns."),
     ] = None,
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace the rows with the same key.")] = False,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            "--order-by",
+            metavar="A,B",
+            help="Add only the newest rows of each prefix or key: those with the greatest values in these columns.",
+        ),
+    ] = None,
     branch: Annotated[
         str | None, typer.Option("--branch", metavar="NAME", help="Load into this branch instead of main.")
     ] = None,
+    application_id: ApplicationOption = None,
+    batch_id: BatchOption = None,
 ) -> None:
     """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
 
@@ -50,17 +60,21 @@ def load(
 
     if upsert and replace_prefix is not None:
         raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
+    if order_by is not None and not upsert and replace_prefix is None:
+        raise typer.BadParameter("--order-by belongs to --upsert or --replace-prefix.")
+    batch = batch_of(application_id, batch_id)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with _unreadable_is_refused(files):
         rows = rows_of_files(files, handle.schema)
         if upsert:
-            result = handle.upsert(rows)
+            result = handle.upsert(rows, order_by=names_of(order_by), **batch)
         elif replace_prefix is not None:
-            result = handle.replace(rows, prefix=names_of(replace_prefix))
+            result = handle.replace(rows, prefix=names_of(replace_prefix), order_by=names_of(order_by), **batch)
         else:
-            result = handle.append(rows)
-    told = f"{counted(len(files), 'file')} loaded into {handle.name}.\n{commit_text(result)}"
+            result = handle.append(rows, **batch)
+    loaded = "" if result.already_applied else f"{counted(len(files), 'file')} loaded into {handle.name}.\n"
+    told = loaded + commit_text(result)
     session.output.emit(
         lambda: {"table": handle.name, "files": [str(path) for path in files], **commit_dict(result)},
         lambda: Text(told),
@@ -140,7 +154,12 @@ def _read_json(path: Path, schema: pa.Schema) -> pa.Table:
         [pa.field(field.name, pa.string() if pa.types.is_date(field.type) else field.type) for field in typed]
     )
     rows = pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=read)).select(has)
-    return rows.cast(pa.schema([typed.field(name) if name in typed.names else rows.schema.field(name) for name in has]))
+    # A null in a required column is the table's to refuse, and a marker has some (CP-66).
+    return rows.cast(
+        pa.schema(
+            [typed.field(name).with_nullable(True) if name in typed.names else rows.schema.field(name) for name in has]
+        )
+    )
 
 
 def _of_same_columns(paths: Sequence[Path], parts: Sequence[Any]) -> Sequence[Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tableformat.cli.completion import complete_table
+
+if TYPE_CHECKING:
+    from tableformat.operations.options import CommitKeywords
 
 _TIME_TRAVEL = "Time travel"
 
@@ -53,10 +56,25 @@ ColumnsOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
+ApplicationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--application-id", metavar="NAME", help="With --batch-id: repeated with the same names, nothing is changed."
+    ),
+]
+BatchOption = Annotated[str | None, typer.Option("--batch-id", metavar="NAME", help="The name of this batch.")]
+
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 JobBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="Work on this branch instead of main.")
 ]
+
+
+def batch_of(application_id: str | None, batch_id: str | None) -> CommitKeywords:
+    """The names of a batch as options of a commit; a usage error for one without the other (CP-14)."""
+    if (application_id is None) != (batch_id is None):
+        raise typer.BadParameter("--application-id and --batch-id name a batch together: give both or none.")
+    return {} if application_id is None else {"application_id": application_id, "batch_id": batch_id}
 
 
 def names_of(text: str | None) -> list[str] | None:

@@ -70,29 +70,22 @@ def message_batch(plan: MessagePlan, batch: int) -> pa.Table:
     return pa.table(columns)
 
 
-_NEWEST: Final = (
-    "SELECT * FROM messages QUALIFY row_number() OVER (PARTITION BY id1, id2 ORDER BY message_number DESC) = 1"
-)
-_LONGEST: Final = f"greatest({', '.join(f'len({name})' for name in CALENDARS)})"
+_LONGEST: Final = f"greatest(1, {', '.join(f'len({name})' for name in CALENDARS)})"
 
 
 def explode_messages(messages: pa.Table) -> pa.Table:
-    """The rows of the newest message of each business key, in the table's schema: what the stream writes, without
-    Spark."""
-    dates = ", ".join(f"{name}[num_cal] AS {name}" for name in CALENDARS)
-    numbered = f"SELECT *, unnest(range(1, {_LONGEST} + 1)) AS num_cal FROM ({_NEWEST})"
-    return _query(messages, f"SELECT id1, id2, num_cal, {dates} FROM ({numbered})").cast(TABLE_SCHEMA)
-
-
-def messages_without_dates(messages: pa.Table) -> pa.Table:
-    """The business keys whose newest message has four empty lists: their rows go and none come."""
-    return _query(messages, f"SELECT id1, id2 FROM ({_NEWEST}) WHERE {_LONGEST} = 0")
-
-
-def _query(messages: pa.Table, sql: str) -> pa.Table:
+    """The rows of all messages, without Spark: a row for each number, and one without a number for an empty message.
+    `message_number` tells which message is the newest."""
+    dates = ", ".join(f"{name}[number] AS {name}" for name in CALENDARS)
+    is_empty = " AND ".join(f"len({name}) = 0" for name in CALENDARS)
+    numbered = f"SELECT *, unnest(range(1, {_LONGEST} + 1)) AS number FROM messages"
+    query = (
+        f"SELECT id1, id2, CASE WHEN {is_empty} THEN NULL ELSE number END::INTEGER AS num_cal, {dates}, message_number "
+        f"FROM ({numbered})"
+    )
     with duckdb.connect() as connection:
         connection.register("messages", messages)
-        return connection.sql(sql).to_arrow_table()
+        return connection.sql(query).to_arrow_table()
 
 
 def _partner_names(numbers: np.ndarray) -> pa.Array:

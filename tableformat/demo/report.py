@@ -5,9 +5,36 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pyiceberg.table.snapshots import Snapshot
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFigures:
+    """What one batch wrote."""
+
+    added_row_count: int
+    added_data_file_count: int
+    added_delete_file_count: int
+    written_bytes: int
+    already_applied: bool = False
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> BatchFigures:
+        """The figures of a snapshot that another process committed; its metadata files are not counted."""
+        summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        rows, data_files, delete_files, size = (
+            int(summary.get(name, 0))
+            for name in ("added-records", "added-data-files", "added-delete-files", "added-files-size")
+        )
+        return cls(
+            added_row_count=rows,
+            added_data_file_count=data_files,
+            added_delete_file_count=delete_files,
+            written_bytes=size,
+        )
 
 
 @dataclass(slots=True)

@@ -22,10 +22,9 @@ from rich.text import Text
 from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.demo import stream_local
 from tableformat.demo.messages import KEY, TABLE_SCHEMA, MessagePlan, write_messages
-from tableformat.demo.report import DemoReport, print_report
+from tableformat.demo.report import BatchFigures, DemoReport, print_report
 from tableformat.engines import duckdb
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
 
 WRITERS: Final = ("auto", "spark", "local")
@@ -93,17 +92,18 @@ class _Job:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
         )
-        results: list[CommitResult] = []
+        results: list[BatchFigures] = []
         with Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         ) as progress:
             bar = progress.add_task(f"stream with {writer}, batches", total=self._plan.batch_count)
 
-            def on_batch(batch_id: int, result: CommitResult) -> None:
+            def on_batch(result: BatchFigures) -> None:
                 results.append(result)
                 progress.update(bar, advance=1)
                 self._console.print(
-                    f"    batch {batch_id}: {result.added_row_count:,} rows in {result.added_data_files_count} files, "
+                    f"    batch {len(results) - 1}: {result.added_row_count:,} rows in "
+                    f"{result.added_data_files_count} files, "
                     f"{result.added_delete_files_count} delete file",
                     highlight=False,
                 )
@@ -161,18 +161,18 @@ class _Job:
         self._console.print(told, highlight=False)
 
 
-def _streams() -> dict[str, Callable[[Table, Path, Callable[[int, CommitResult], None]], None]]:
+def _streams() -> dict[str, Callable[[Table, Path, Callable[[BatchFigures], None]], None]]:
     return {"spark": _stream_with_spark, "local": _stream_locally}
 
 
-def _stream_with_spark(table: Table, directory: Path, on_batch: Callable[[int, CommitResult], None]) -> None:
+def _stream_with_spark(table: Table, directory: Path, on_batch: Callable[[BatchFigures], None]) -> None:
     from tableformat.demo import stream_spark
 
-    with stream_spark.local_spark() as spark:
+    with stream_spark.local_spark(directory / "lake") as spark:
         stream_spark.run_stream(spark, table, directory / "messages", directory / "checkpoint", on_batch)
 
 
-def _stream_locally(table: Table, directory: Path, on_batch: Callable[[int, CommitResult], None]) -> None:
+def _stream_locally(table: Table, directory: Path, on_batch: Callable[[BatchFigures], None]) -> None:
     stream_local.run_stream(table, directory / "messages", on_batch)
 
 

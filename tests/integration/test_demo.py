@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from tableformat import open_catalog
 from tableformat.demo.java_runtime import INSTALL_HINT
-from tableformat.demo.messages import explode_messages, message_batch
+from tableformat.demo.messages import CALENDARS, explode_messages, message_batch
 from tableformat.demo.run import TABLE, run_demo
 from tableformat.errors import InvalidArgumentError
 from tableformat.testing.replay import check_feed
@@ -105,7 +106,7 @@ def test_an_empty_message_deletes_the_rows_of_its_key(tmp_path: Path) -> None:
     catalog = open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table(TABLE, TABLE_SCHEMA, key=KEY)
-    stream_local.run_stream(table, messages, lambda _batch, _result: None)
+    stream_local.run_stream(table, messages, lambda _result: None)
     assert table.scan(columns=["id1"]).to_arrow().to_pydict() == {"id1": ["b"]}
 
 
@@ -116,7 +117,7 @@ def test_repeated_stream_changes_nothing(tmp_path: Path) -> None:
     run(tmp_path / "demo", "local")
     table = open_catalog(str(tmp_path / "demo" / "lake")).load_table(TABLE)
     snapshot_id, results = table.snapshot_id, []
-    stream_local.run_stream(table, tmp_path / "demo" / "messages", lambda _batch, result: results.append(result))
+    stream_local.run_stream(table, tmp_path / "demo" / "messages", results.append)
     assert [result.already_applied for result in results] == [True] * 3
     assert table.refresh().snapshot_id == snapshot_id
     shutil.rmtree(tmp_path / "demo")
@@ -124,13 +125,12 @@ def test_repeated_stream_changes_nothing(tmp_path: Path) -> None:
 
 def test_rows_without_spark_are_those_that_the_messages_say() -> None:
     rows = explode_messages(message_batch(PLAN, 0)).to_pylist()
-    newest = {}
-    for message in message_batch(PLAN, 0).to_pylist():
-        newest[message["id1"], message["id2"]] = message
-    assert len(rows) == sum(
-        max(len(message[name]) for name in ("open_on", "closed_on", "delivery_on", "holiday_on"))
-        for message in newest.values()
-    )
+    longest = {
+        message["message_number"]: max(len(message[name]) for name in CALENDARS)
+        for message in message_batch(PLAN, 0).to_pylist()
+    }
+    expected = [(number, num_cal) for number, count in longest.items() for num_cal in range(1, count + 1) or [None]]
+    assert Counter((row["message_number"], row["num_cal"]) for row in rows) == Counter(expected)
 
 
 def test_demo_leaves_a_lake_that_no_demo_made(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog
 from tableformat.demo import stream_spark
 from tableformat.demo.messages import KEY, TABLE_SCHEMA, write_messages
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.demo.report import BatchFigures
 
 
 def test_stream_leaves_the_newest_message_of_every_key(
@@ -19,11 +19,10 @@ def test_stream_leaves_the_newest_message_of_every_key(
     """One snapshot a batch; the executors write the files."""
     table = lake.create_table((namespace, "calendars"), TABLE_SCHEMA, key=KEY)
     write_messages(tmp_path / "messages", PLAN)
-    results: list[CommitResult] = []
-    stream_spark.run_stream(
-        spark, table, tmp_path / "messages", tmp_path / "checkpoint", lambda _batch, result: results.append(result)
-    )
+    results: list[BatchFigures] = []
+    stream_spark.run_stream(spark, table, tmp_path / "messages", tmp_path / "checkpoint", results.append)
     assert len(results) == PLAN.batch_count
+    assert sum(result.added_row_count for result in results) > 0
     found: dict[tuple[str, int], list[tuple]] = {}
     for row in table.refresh().scan().to_arrow().to_pylist():
         found.setdefault((row["id1"], row["id2"]), []).append(tuple(row.values())[2:])

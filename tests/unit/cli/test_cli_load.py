@@ -76,6 +76,47 @@ def test_rows_are_replaced_by_key_or_by_prefix(lake: Lake, tmp_path: Path) -> No
     ]
 
 
+def test_the_newest_rows_of_each_prefix_or_key_are_loaded(lake: Lake, tmp_path: Path) -> None:
+    """CP-66"""
+    (tmp_path / "old.csv").write_text("id,day,code\n1,2026-01-01,old\n2,2026-01-01,old\n3,2026-01-01,old\n")
+    lake.json("load", "db.t", tmp_path / "old.csv")
+    day = '"day": "2026-01-0'
+    (tmp_path / "new.jsonl").write_text(
+        f'{{"id": 1, {day}2", "code": "a", "offset": 7}}\n{{"id": 1, {day}3", "code": "b", "offset": 8}}\n'
+        '{"id": 2, "day": null, "code": null, "offset": 9}\n'
+    )
+    lake.json("load", "db.t", tmp_path / "new.jsonl", "--replace-prefix", "id", "--order-by", "offset")
+    assert [(row["id"], row["day"].day, row["code"]) for row in rows(lake)] == [(1, 3, "b"), (3, 1, "old")]
+    (tmp_path / "twice.csv").write_text("id,day,at,amount,code,offset\n3,2026-01-01,,,z,2\n3,2026-01-01,,,y,1\n")
+    (tmp_path / "same.csv").write_text("id,day,at,amount,code\n3,2026-01-01,,,\n3,2026-01-01,,,\n")
+    assert "order_by" in lake.error("load", "db.t", tmp_path / "same.csv", "--upsert")["message"]
+    lake.json("load", "db.t", tmp_path / "twice.csv", "--upsert", "--order-by", "offset")
+    assert [row["code"] for row in rows(lake)] == ["b", "z"]
+    assert lake.run("load", "db.t", tmp_path / "twice.csv", "--order-by", "offset").status == 2
+
+
+def test_named_batches_are_committed_once(lake: Lake, tmp_path: Path) -> None:
+    """CP-14: run, change something else, run again with the same names."""
+    named = ("--application-id", "loader", "--batch-id")
+    path = tmp_path / "rows.csv"
+    commands = (
+        ("load", "db.t", path, *named, "1"),
+        ("load", "db.t", path, "--upsert", *named, "2"),
+        ("load", "db.t", path, "--replace-prefix", "id", *named, "3"),
+        ("delete-prefix", "db.t", "id=7", *named, "4"),
+        ("delete-range", "db.t", "--lower", "7", *named, "5"),
+    )
+    (tmp_path / "late.csv").write_text("id,day\n1,2026-01-01\n7,2026-01-01\n")
+    for command in commands:
+        assert lake.json(*command)["already_applied"] is False
+        lake.json("load", "db.t", tmp_path / "late.csv")
+        before = rows(lake)
+        assert lake.json(*command)["already_applied"] is True
+        assert lake.run(*command).stdout.strip() == "This batch was committed before; nothing was changed."
+        assert rows(lake) == before
+    assert lake.run("load", "db.t", path, "--batch-id", "9").status == 2
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
