@@ -28,4 +28,4 @@ def test_the_stream_that_replaces_by_prefix(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert int(done.stdout.split()[-1]) == 3
+    assert int(done.stdout.split()[-1]) == 4
