@@ -135,7 +135,11 @@ class StagedWrite:
         context = self.context.with_memory(self.context.memory_bytes // 2) if self.order_by else self.context
 
         def through(conformed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return collector.through(with_unique_keys(conformed, key, table=self.context.table_location))
+            return collector.through(
+                with_unique_keys(
+                    conformed, key, table=self.context.table_location, memory_bytes=self.context.key_memory_bytes
+                )
+            )
 
         staged = write_data_files(context, rows, through=through)
         return StagedFiles.merge(

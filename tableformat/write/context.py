@@ -100,6 +100,11 @@ class WriteContext:
         range_ids = () if ranges is None else ranges.key.field_ids
         return metrics_modes(self.properties, self.schema, self.key_field_ids, range_ids)
 
+    @property
+    def key_memory_bytes(self) -> int:
+        """What the keys of the rows may take that wait to be compared (CP-67)."""
+        return self.memory_bytes // 8
+
     @cached_property
     def target_file_size_bytes(self) -> int:
         return positive_int(self.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT)

@@ -16,7 +16,14 @@ from spark_ext.service.states.session_settings import options_of_delete
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.expressions import SparkExpression, columns_of, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
-from spark_ext.service.writes.write_options import BRANCH, OF_SPARK, SNAPSHOT_PROPERTY, WriteOptions
+from spark_ext.service.writes.write_options import (
+    APPLICATION_ID,
+    BATCH_ID,
+    BRANCH,
+    OF_SPARK,
+    SNAPSHOT_PROPERTY,
+    WriteOptions,
+)
 from tableformat.errors import CommitConflictError, UnknownOptionError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.keys.table_key import key_field_ids
@@ -99,9 +106,9 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     pin = Pin.from_json(arguments["pin"])
     given = {**options_of_delete(arguments["settings"]), **arguments["options"]}
     options = WriteOptions.parse(given, table=".".join(pin.table), default_branch=pin.branch)
-    known = (BRANCH, f"{SNAPSHOT_PROPERTY}<name>")
+    known = (BRANCH, APPLICATION_ID, BATCH_ID, f"{SNAPSHOT_PROPERTY}<name>")
     for name in arguments["options"]:
-        if name.casefold() not in (BRANCH, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
+        if name.casefold() not in (*known, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
             raise UnknownOptionError(name, known, where="a delete")
     wap = WriteAuditPublish.of(arguments, session.pinned(pin))
     is_named = options.names_branch or names_state(request, pin)
@@ -110,9 +117,10 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     planned = session.view(pin).schema
     where = still_exact_filter(arguments["predicates"], table.view.schema, planned=planned, subject="a delete")
     verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto")
+    application_id, batch_id = options.batch or (arguments["application_id"], arguments["batch_id"])
     committing = CommitOptions(
-        application_id=arguments["application_id"],
-        batch_id=arguments["batch_id"],
+        application_id=application_id,
+        batch_id=batch_id,
         snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
         is_staged=wap.wap_id is not None,
     )

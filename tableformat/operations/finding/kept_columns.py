@@ -33,7 +33,7 @@ def stage_keeping(draft: Draft, rows: pa.RecordBatchReader, missing: Sequence[st
     schema = pa.schema([*rows.schema, *kept])
     completed = pa.RecordBatchReader.from_batches(schema, _completed(draft, rows, schema, missing, numbered_by))
     conformed = draft.conformed(completed, numbered_by=numbered_by)
-    unique = with_unique_keys(conformed, draft.key_names, table=draft.name)
+    unique = with_unique_keys(conformed, draft.key_names, table=draft.name, memory_bytes=draft.context.key_memory_bytes)
     draft.add_rows(conformed, unique, memory_bytes=draft.context.memory_bytes // 2)
 
 

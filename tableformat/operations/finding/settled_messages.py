@@ -91,5 +91,5 @@ class _StagedRows:
         ]
         found = read_tables(tasks, ReadContext.of(view, names))
         batches = (batch for table in found for batch in table.select(list(names)).to_batches())
-        for _ in with_unique_keys(batches, names, table=self._draft.name):
+        for _ in with_unique_keys(batches, names, table=self._draft.name, memory_bytes=self._context.key_memory_bytes):
             pass

@@ -49,7 +49,7 @@ def replace(
     )
     conformed = draft.conformed(chosen.to_reader(), on_refused, whole_groups=names, numbered_by=chosen.numbered_by)
     collector = PrefixCollector(conformed.schema, names)
-    unique = with_unique_keys(conformed, draft.key_names, table=draft.name)
+    unique = with_unique_keys(conformed, draft.key_names, table=draft.name, memory_bytes=draft.context.key_memory_bytes)
     memory_bytes = draft.context.memory_bytes // 2 if order_by else None
     draft.add_rows(conformed, collector.through(unique), memory_bytes=memory_bytes)
     marked = chosen.marked

@@ -62,7 +62,7 @@ def upsert(
                 "upsert(rows, missing=...): 'keep' reads the stored rows and keeps their values, 'null'",
             )
         draft.replaces_whole_rows()
-    unique = with_unique_keys(conformed, key, table=draft.name)
+    unique = with_unique_keys(conformed, key, table=draft.name, memory_bytes=draft.context.key_memory_bytes)
     # The search for the newest rows, and the deleted keys, wait while others are written (MT-63).
     draft.add_rows(conformed, deleting_older(draft, unique, key), memory_bytes=draft.context.memory_bytes // 2)
 

@@ -18,8 +18,10 @@ _IPC_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 class HeldBatches:
     """Batches of one schema in the order in which they came. A context manager, which removes the file at its end."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, *, held_bytes: int | None = None) -> None:
+        """`held_bytes`: what stays in memory, by default HELD_BYTES."""
         self._schema = schema
+        self._limit = HELD_BYTES if held_bytes is None else held_bytes
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._directory: tempfile.TemporaryDirectory[str] | None = None
@@ -48,7 +50,7 @@ class HeldBatches:
         """All batches are appended before any is read."""
         self._held.append(batch)
         self._held_bytes += batch.nbytes
-        if self._held_bytes > HELD_BYTES:
+        if self._held_bytes > self._limit:
             self._spill()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,8 @@ _REPEATED_BELOW: Final = 0.85
 """Share of distinct values in the first eighth of the rows below which ranking is faster than comparing strings: values
 that come four times each in any order are just below it."""
 _WORD_BITS: Final = 64
+_RUN_ROWS: Final = 2
+"""Rows of a run, on average, from which it pays to look at runs."""
 _LARGE_BATCH_ROWS: Final = 4_096
 """Batches of so many rows on average are asked for their order one by one; smaller ones are put together first."""
 Words = npt.NDArray[np.uint64]
@@ -87,13 +89,29 @@ def are_distinct(columns: Sequence[pa.Array]) -> bool | None:
     """Whether no two rows are equal, null being equal to null; None where 64 bits are too few to tell by one number a
     row. Floating point columns are no keys."""
     plain = [_plain(column) for column in columns]
-    if is_sorted(plain):
-        return len(heads_of_runs(pa.table(plain, names=list(map(str, range(len(plain))))))) == len(plain[0])
+    heads = _heads_of_rising_runs(plain)
+    if heads is not None:
+        return are_distinct([column.take(heads) for column in plain[:-1]])
     packed = _packed(plain, _WORD_BITS)
     if packed is None:
         return None
     packed.sort()
     return bool((packed[1:] != packed[:-1]).all())
+
+
+def _heads_of_rising_runs(columns: Sequence[pa.Array]) -> pa.Array | None:
+    """The first rows of runs that are equal but for the last column, which rises: the lines of a message. None where it
+    does not, or where there are no such runs; then equal rows are in one run."""
+    row_count = len(columns[0])
+    if len(columns) == 1:
+        return None
+    names = [str(position) for position in range(len(columns) - 1)]
+    heads = heads_of_runs(pa.table(list(columns[:-1]), names=names))
+    if len(heads) * _RUN_ROWS > row_count:
+        return None
+    rises = np.asarray(pc.greater(columns[-1][1:], columns[-1][:-1]).fill_null(False))
+    rises[heads[1:] - 1] = True
+    return pa.array(heads) if rises.all() else None
 
 
 def _packed(columns: Sequence[pa.Array], bits_max: int) -> Words | None:

@@ -19,9 +19,11 @@ _MEMORY_BYTES: Final = 32 * 1024 * 1024
 _ROW: Final = "row"
 
 
-def with_unique_keys(batches: Iterable[pa.RecordBatch], key: Sequence[str], *, table: str) -> Iterator[pa.RecordBatch]:
+def with_unique_keys(
+    batches: Iterable[pa.RecordBatch], key: Sequence[str], *, table: str, memory_bytes: int
+) -> Iterator[pa.RecordBatch]:
     """The same batches. CP-67: DuplicateKeyError behind the last one where two rows have the same key; null equals null
-    (DA-4). Keys that do not fit into a few megabytes wait in a temporary file.
+    (DA-4). Keys that do not fit into the memory wait in a temporary file.
 
     `table` is for the message.
     """
@@ -29,7 +31,7 @@ def with_unique_keys(batches: Iterable[pa.RecordBatch], key: Sequence[str], *, t
     first = next(stream, None)
     if first is None:
         return
-    with HeldBatches(first.select(list(key)).schema) as held:
+    with HeldBatches(first.select(list(key)).schema, held_bytes=memory_bytes) as held:
         held.append(_own(first.select(list(key))))
         yield first
         for batch in stream:

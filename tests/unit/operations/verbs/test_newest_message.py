@@ -11,6 +11,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
+from tableformat.write.context import WriteContext
 
 NAN = float("nan")
 SCHEMA = pa.schema(
@@ -191,7 +192,7 @@ def test_upsert_takes_each_key_once(table: tf.Table) -> None:
 
 def test_keys_are_unique_across_files_and_beyond_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-67: partitions and spilled keys."""
-    monkeypatch.setattr("tableformat.write.rows.held_batches.HELD_BYTES", 1)
+    monkeypatch.setattr(WriteContext, "key_memory_bytes", 1)
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         columns = pa.schema([("id", pa.int64()), ("day", pa.int64()), ("v", pa.int64())])
