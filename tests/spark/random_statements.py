@@ -210,10 +210,15 @@ def overwrite_partitions(tables: ThreeTables, draw: Draw) -> None:
 def replace_prefix(tables: ThreeTables, draw: Draw) -> None:
     depth = draw(st.integers(1, len(tables.key)))
     prefix = [tables.column(ident) for ident in tables.key[:depth]]
-    rows = rows_for(tables, draw, max_size=3)
-    note(f"replace-prefix {[column.name for column in prefix]} with {rows}")
-    option = ",".join(column.name for column in prefix)
-    tables.as_frame(rows).writeTo(tables.name).option("replace-prefix", option).append()
+    given = rows_for(tables, draw, max_size=3)
+    # Each row is a message of its own, newer than those before it; without an order every key comes once.
+    is_ordered = draw(st.booleans())
+    told_apart_by = tables.key[: depth if is_ordered else None]
+    rows = list({tuple(row[name] for name in told_apart_by): row for row in given}.values())
+    options = {"order-by": tables.column("row").name} if is_ordered else {}
+    note(f"replace-prefix {[column.name for column in prefix]} {options} with {given}")
+    options["replace-prefix"] = ",".join(column.name for column in prefix)
+    tables.as_frame(given if is_ordered else rows).writeTo(tables.name).options(**options).append()
     listed = ", ".join(column.told(DUCKDB) for column in prefix)
     inner = f"SELECT {listed} FROM {tables.values(rows, DUCKDB)}"
     texts = [f"DELETE FROM {TARGET} WHERE ({listed}) IN ({inner})", _duckdb_insert(tables, rows)]

@@ -63,7 +63,8 @@ def duplicate_keys_error(
     return DuplicateKeyError(
         f"{count:,} of the rows for {table} have a key ({', '.join(key)}) that another row has too, the first {first}. "
         "Nothing was committed. Give each key once. Or name the columns that tell older rows from newer ones with "
-        "order_by, such as the offset of a message; rows with equal values in these columns are one message."
+        "order_by (in Spark the option order-by), such as the offset of a message; rows with equal values in these "
+        "columns are one message."
     )
 
 
