@@ -8,7 +8,7 @@ from typing import Final
 
 from evolving_tables import EvolvingTable, arrow_of
 from evolving_values import KnownRow, Rows, are_alike, rows_in, value_at
-from evolving_verbs import verbs_for
+from evolving_verbs import last_of_each, verbs_for
 from pyiceberg.types import NestedField, PrimitiveType
 
 import tableformat as tf
@@ -66,6 +66,7 @@ def stage_rows(known: EvolvingTable) -> None:
     key = [schema.find_field(name) for name in table.key]
     kind = pick.choice(("append", "replace", "replace-interval"))
     if kind == "replace" and key:
+        new = last_of_each(new, key)
         columns = tuple(key[: pick.choice((1, 2))])
         write = table.new_write(kind=kind, prefix=[each.name for each in columns])
         found = StagedRows(write, write.write(arrow_of(table, new)), new, columns)

@@ -184,7 +184,7 @@ def delete_prefix(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 def replace(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     schema, chosen = table.metadata.schema(), key_columns(table)[: known.random.choice((1, 2))]
-    new = known.new_rows(schema, before)
+    new = last_of_each(known.new_rows(schema, before), key_columns(table))
     known.log.append(f"replace {[each.name for each in chosen]} {rows_in(new, schema)}")
     table.replace(arrow_of(table, new), prefix=[each.name for each in chosen])
     return _without(before, new, chosen) + new
@@ -192,10 +192,9 @@ def replace(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 def upsert(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     schema, key = table.metadata.schema(), key_columns(table)
-    given = known.new_rows(schema, before)
-    new = last_of_each(given, key)
-    known.log.append(f"upsert {rows_in(given, schema)}")
-    table.upsert(arrow_of(table, given))
+    new = last_of_each(known.new_rows(schema, before), key)
+    known.log.append(f"upsert {rows_in(new, schema)}")
+    table.upsert(arrow_of(table, new))
     return _without(before, new, key) + new
 
 

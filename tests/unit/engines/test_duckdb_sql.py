@@ -16,6 +16,7 @@ import pytest
 import tableformat as tf
 from tableformat.engines import duckdb as engine
 from tableformat.errors import (
+    DuplicateKeyError,
     InvalidArgumentError,
     InvalidPredicateError,
     SnapshotNotFoundError,
@@ -375,6 +376,8 @@ class TestStatesThatAreAttached:
         attached.run("DELETE FROM work.db.items WHERE id = 1")
         attached.run("INSERT INTO work.db.items VALUES (4, 'd', 4.0)")
         attached.run("INSERT OR REPLACE INTO work.db.items VALUES (3, 'e', 3.5)")
+        with pytest.raises(DuplicateKeyError, match="order_by"):  # CP-67
+            attached.run("INSERT OR REPLACE INTO work.db.items VALUES (3, 'f', 3.5), (3, 'g', 3.5)")
         assert attached.rows('SELECT id, "Name" FROM work.db.items ORDER BY id') == [(2, "b"), (3, "e"), (4, "d")]
         assert attached.ids() == [1, 2, 3]
         assert attached.rows("SELECT id FROM work.db.items AT (TIMESTAMP => now()) ORDER BY id") == [(2,), (3,), (4,)]

@@ -201,4 +201,5 @@ def test_keys_are_unique_across_files_and_beyond_memory(tmp_path: Any, monkeypat
         batches = given.to_batches(max_chunksize=50)
         with pytest.raises(DuplicateKeyError, match=r"1 of the rows .*'id': 7"):
             table.replace(pa.RecordBatchReader.from_batches(given.schema, batches))
+        assert not list(tmp_path.rglob("*.parquet")), "files of a write that failed are removed"
         assert table.upsert(given.slice(0, 500)).added_row_count == 500
