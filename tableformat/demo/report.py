@@ -16,8 +16,8 @@ class BatchFigures:
     """What one batch wrote."""
 
     added_row_count: int
-    added_data_file_count: int
-    added_delete_file_count: int
+    added_data_files_count: int
+    added_delete_files_count: int
     written_bytes: int
     already_applied: bool = False
 
@@ -31,8 +31,8 @@ class BatchFigures:
         )
         return cls(
             added_row_count=rows,
-            added_data_file_count=data_files,
-            added_delete_file_count=delete_files,
+            added_data_files_count=data_files,
+            added_delete_files_count=delete_files,
             written_bytes=size,
         )
 

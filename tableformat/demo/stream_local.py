@@ -31,8 +31,8 @@ def run_stream(table: Table, messages_directory: Path, on_batch: Callable[[Batch
         on_batch(
             BatchFigures(
                 added_row_count=result.added_row_count,
-                added_data_file_count=result.added_data_file_count,
-                added_delete_file_count=result.added_delete_file_count,
+                added_data_files_count=result.added_data_files_count,
+                added_delete_files_count=result.added_delete_files_count,
                 written_bytes=result.written_bytes,
                 already_applied=result.already_applied,
             )

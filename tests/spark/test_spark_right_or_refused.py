@@ -42,7 +42,7 @@ def rows(table: Table) -> list[tuple[object, ...]]:
 
 
 def test_a_chain_of_any_length_is_a_filter(spark: SparkSession, table: Table) -> None:
-    """SP-97."""
+    """SP-100."""
     long = " AND ".join(f"v <> {number}" for number in range(100, 500))
     assert [row.id for row in spark.sql(f"SELECT id FROM lake.{table.name} WHERE id > 1 AND {long}").collect()] == [2]
     spark.sql(f"DELETE FROM lake.{table.name} WHERE id = 2 AND {long}")
@@ -50,7 +50,7 @@ def test_a_chain_of_any_length_is_a_filter(spark: SparkSession, table: Table) ->
 
 
 def test_a_deep_condition_is_asked_of_rows(spark: SparkSession, table: Table) -> None:
-    """SP-97: Spark's parser gives up at a depth that depends on the size of the thread's stack."""
+    """SP-100: Spark's parser gives up at a depth that depends on the size of the thread's stack."""
     condition = "id > 1"
     for number in range(100, 430):
         condition = f"({condition} AND v <> {number})" if number % 2 else f"({condition} OR v = {number})"

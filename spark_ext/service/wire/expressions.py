@@ -95,12 +95,12 @@ def pruning_filter(predicates: Sequence[SparkExpression], schema: Schema) -> Boo
 
 
 def all_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
-    """SP-97: their conjunction as a balanced tree."""
+    """SP-100: their conjunction as a balanced tree."""
     return And(AlwaysTrue(), AlwaysTrue(), *filters)
 
 
 def any_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
-    """SP-97: their disjunction as a balanced tree."""
+    """SP-100: their disjunction as a balanced tree."""
     return Or(AlwaysFalse(), AlwaysFalse(), *filters)
 
 

@@ -29,7 +29,7 @@ def test_a_null_matches_no_row() -> None:
 
 
 def test_many_predicates_are_a_shallow_filter() -> None:
-    """SP-97: what walks over a filter does so by recursion."""
+    """SP-100: what walks over a filter does so by recursion."""
     predicates = [comparison("<>", number) for number in range(2000)]
     for filter_ in (exact_filter(predicates, SCHEMA), pruning_filter(predicates, SCHEMA)):
         assert "NotEqualTo" in repr(filter_)

@@ -24,7 +24,7 @@ import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
  *
  * A call of one of the catalog's functions is the transform of its name. Literals are as in ValueJson.
  *
- * <p>SP-97: a chain of one operator becomes a balanced tree, and what is nested deeper than DEPTH_MAX is unknown.
+ * <p>SP-100: a chain of one operator becomes a balanced tree, and what is nested deeper than DEPTH_MAX is unknown.
  */
 final class ExpressionJson {
   /** Python walks over conditions by recursion. */
