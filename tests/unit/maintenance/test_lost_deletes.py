@@ -35,7 +35,7 @@ def refuses_to_publish(main: tf.Table) -> bool:
     return True
 
 
-@pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes"])
+@pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes", "compact"])
 def test_deletes_dropped_before_the_target_was_named_are_refused(tmp_path: Path, job: str) -> None:
     """MT-32: no file of the branch had a row for the delete, and the target has one."""
     main, ingest = parted(tmp_path)
@@ -80,7 +80,7 @@ def test_equality_deletes_dropped_before_the_target_was_named_are_refused(tmp_pa
     assert refuses_to_publish(main)
 
 
-@pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes"])
+@pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes", "compact"])
 def test_deletes_dropped_that_match_no_row_of_the_target_are_no_hindrance(tmp_path: Path, job: str) -> None:
     """MT-32, MT-10: their bounds meet the bounds of the file to be carried, and their spans none of its rows."""
     main = keyed_table(tmp_path)
