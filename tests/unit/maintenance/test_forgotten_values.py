@@ -14,6 +14,7 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
+from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.testing.table_files import files_on_disk
 from tableformat.testing.table_rows import live_tuples
 
@@ -62,6 +63,9 @@ def test_no_file_names_a_deleted_key(
     table.delete("id2 = 2", mode="scan")
     table.delete_rows(pa.table({"id1": [VALUE, "c"], "id2": [3, 3]}))
     table.maintenance.compute_table_stats()
+    if partition_by:
+        assert table.snapshot_id is not None
+        assert compute_partition_statistics(table.iceberg, table.snapshot_id) is not None
     table.delete_prefix(pa.table({"id1": [VALUE, "c"]}))
     (Path(table.location.removeprefix("file://")) / "data" / "orphan.parquet").write_bytes(VALUE.encode())
     before = live_tuples(table)
