@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def drop_dead_afterwards(iceberg: IcebergTable, branch: str) -> DroppedDeletes:
     try:
         dropped = drop_dead_deletes(iceberg, branch)
     except (CommitConflictError, PublishRefusedError) as error:
+        logger.warning("compacted; delete files that match no row stay in branch %s: %s", branch, error)
         return DroppedDeletes(not_dropped_because=str(error))
     kinds = Counter(
         {
