@@ -102,7 +102,7 @@ def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     table.delete_rows([{"id": 9}])
     compacted = table.maintenance.compact(rewrite_all=True)
     table.create_tag("no snapshot")
-    append, delete, replace = reports
+    append, delete, replace, drop = reports
     assert isinstance(append, CommitReport)
     told = append.to_dict()
     assert told.pop("metrics")["attempts"] == {"unit": "count", "value": 1}
@@ -120,6 +120,8 @@ def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     removed = numbers(replace)
     assert replace.to_dict()["operation"] == "replace"
     assert removed["removed-data-files"] == compacted.rewritten_data_files_count == 4
+    dropped = compacted.removed_equality_delete_files_count + compacted.removed_range_delete_files_count
+    assert numbers(drop)["removed-equality-delete-files"] == dropped == 2
 
 
 def test_a_reporter_that_fails_is_no_error_of_the_verb(table: tf.Table, caplog: pytest.LogCaptureFixture) -> None:
