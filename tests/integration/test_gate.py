@@ -20,6 +20,8 @@ import pytest
 from other_readers import COLUMNS, READERS, Answers, Row, outcome
 
 import tableformat as tf
+from tableformat.parquet.parquet_file import plain_parquet
+from tableformat.storage.location import local_path
 
 SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
 STATED: Final[dict[str, dict[str, dict[str, Any]]]] = json.loads((SPECS / "iceberg-compatibility.json").read_text())
@@ -181,8 +183,15 @@ class Tables:
         return self._range_delete_as(content=2, file_format=GATE)
 
     def _range_delete_as(self, **fields: Any) -> State:
-        location = self["range-deletes"].location
-        return State(altered_tables.with_changed_deletes(location, lambda file: file.update(fields)), LIVE_ROWS)
+        """A copy that ends as Parquet does, so that nothing but its entry says what it is."""
+
+        def as_stated(file: dict[str, Any]) -> None:
+            path = Path(local_path(file["file_path"]))
+            copy = path.with_name(f"plain-{path.name}")
+            copy.write_bytes(plain_parquet(path.read_bytes()))
+            file.update(fields, file_path=f"file://{copy}")
+
+        return State(altered_tables.with_changed_deletes(self["range-deletes"].location, as_stated), LIVE_ROWS)
 
     def _equality_ids_as_long(self) -> State:
         location = self["equality-deletes"].location

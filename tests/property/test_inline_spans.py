@@ -25,6 +25,7 @@ from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
+from tableformat.parquet.parquet_file import plain_parquet
 
 Case: TypeAlias = tuple[KeyColumns, list[tuple[Any, ...]], list[tuple[Cut, Cut]]]
 
@@ -46,7 +47,7 @@ def entry(spans: SpanArray, carried: bytes | None, number: int = 7) -> DeleteFil
 def of_the_file(spans: SpanArray) -> SpanArray:
     sink = io.BytesIO()
     write_span_table(spans_to_parquet_table(spans), sink)
-    return spans_from_parquet(pq.read_table(io.BytesIO(sink.getvalue())), "1.parquet")
+    return spans_from_parquet(pq.read_table(io.BytesIO(plain_parquet(sink.getvalue()))), "1.parquet")
 
 
 def same(left: SpanArray, right: SpanArray) -> bool:

@@ -18,6 +18,7 @@ from tableformat.metadata.manifests.manifest_entry import ManifestEntry, Manifes
 from tableformat.metadata.manifests.manifest_list import decode_manifest_list, write_manifest_list
 from tableformat.metadata.manifests.manifest_reader import decode_manifest, live_entries
 from tableformat.metadata.manifests.manifest_writer import write_manifest
+from tableformat.parquet.parquet_file import plain_parquet
 
 ChangeFile = Callable[[Any], Any]
 
@@ -101,11 +102,9 @@ def alter_manifests(
 def rewrite_rows(table: tf.Table, file: ContentFile, change: Callable[[pa.Table], pa.Table], **options: Any) -> None:
     """Other rows in the Parquet file, its footer's statements kept; the entry states the new size and nothing else."""
     path = path_of(file.file_path)
-    statements = {
-        name: value for name, value in (pq.read_metadata(path).metadata or {}).items() if name != b"ARROW:schema"
-    }
-    with pq.ParquetFile(path) as old:
+    with pq.ParquetFile(pa.BufferReader(plain_parquet(path.read_bytes()))) as old:
         rows = old.read()
+        statements = {name: value for name, value in (old.metadata.metadata or {}).items() if name != b"ARROW:schema"}
     rows = change(rows)
     with pq.ParquetWriter(path, rows.schema, store_schema=False, **options) as writer:
         writer.write_table(rows, row_group_size=options.get("row_group_size") or max(len(rows), 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import select
 import struct
@@ -67,6 +68,7 @@ def test_a_task_ends_with_its_executor() -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceCriteria;
 import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceOn;
 import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceUsing;
+import org.apache.spark.sql.catalyst.plans.logical.InsertReplaceWhere;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -39,9 +40,14 @@ final class InsertReplace {
 
   private static final class AsReplacedPrefix extends Rule<LogicalPlan> {
     @Override public LogicalPlan apply(LogicalPlan plan) {
-      return plan instanceof InsertIntoStatement insert && insert.replaceCriteriaOpt().isDefined() && insert.query().resolved()
+      return plan instanceof InsertIntoStatement insert && isReplaced(insert) && insert.query().resolved()
           && insert.table() instanceof DataSourceV2Relation relation && relation.table() instanceof LakeTable table
           ? rewritten(insert, relation, table) : plan;
+    }
+
+    /** Spark itself makes an overwrite of REPLACE WHERE. */
+    private static boolean isReplaced(InsertIntoStatement insert) {
+      return insert.replaceCriteriaOpt().isDefined() && !(insert.replaceCriteriaOpt().get() instanceof InsertReplaceWhere);
     }
   }
 
