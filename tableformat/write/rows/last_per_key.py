@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -81,12 +81,17 @@ def newest_rows(
     return _chosen(reader, _Choice(tuple(prefix), tuple(order_by), keeps_ties=True), memory_bytes)
 
 
-def _chosen(reader: BatchStream, choice: _Choice, memory_bytes: int) -> pa.RecordBatchReader:
-    for name in (*choice.key_names, *choice.order_by):
-        if name not in reader.schema.names:
-            raise UnknownColumnError(name, reader.schema.names, where="the rows")
-        if pa.types.is_nested(reader.schema.field(name).type):
+def refuse_incomparable(schema: pa.Schema, names: Iterable[str]) -> None:
+    """UnknownColumnError for a name that the rows do not have, InvalidKeyError for a nested column."""
+    for name in names:
+        if name not in schema.names:
+            raise UnknownColumnError(name, schema.names, where="the rows")
+        if pa.types.is_nested(schema.field(name).type):
             raise InvalidKeyError(f"column {name!r} is nested: rows cannot be told apart or ordered by it.")
+
+
+def _chosen(reader: BatchStream, choice: _Choice, memory_bytes: int) -> pa.RecordBatchReader:
+    refuse_incomparable(reader.schema, (*choice.key_names, *choice.order_by))
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     stream = iter(reader)

@@ -20,7 +20,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.keys.key_columns import leading_columns
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.distinct import PrefixCollector
-from tableformat.write.rows.last_per_key import newest_rows
+from tableformat.write.rows.last_per_key import newest_rows, refuse_incomparable
 from tableformat.write.rows.numbered_rows import numbered, unused_name
 from tableformat.write.rows.rows import as_reader
 
@@ -68,6 +68,9 @@ class ReplacingRows:
         self._prefix = list(prefix)
         self._rest = [name for name in key if name not in prefix]
         self._dropped = [name for name in order_by if name not in {field.name for field in schema.fields}]
+        if order_by:
+            # Before the rows are numbered: the error lists the columns that the caller gave.
+            refuse_incomparable(rows.schema, (*prefix, *order_by))
         self.numbered_by = unused_name(rows.schema)
         """The column of the rows' indexes in the input, which refusals name."""
         rows = numbered(rows, self.numbered_by)

@@ -166,8 +166,9 @@ def test_wrong_order_columns(table: tf.Table) -> None:
     for order_by in ([], ["order"], ["item", "item"]):
         with pytest.raises(InvalidArgumentError, match="order_by names"):
             table.replace(given, prefix=PREFIX, order_by=order_by)
-    with pytest.raises(UnknownColumnError, match="offset"):
+    with pytest.raises(UnknownColumnError, match="offset") as error:
         table.replace(given, prefix=PREFIX, order_by="offset")
+    assert "Valid names: customer, order, line, item." in str(error.value)
     with pytest.raises(InvalidArgumentError, match="cover has the columns"):
         table.replace(given, prefix=PREFIX, cover=pa.table({"customer": ["ann"]}))
     with pytest.raises(InvalidArgumentError, match="order_by belongs"):

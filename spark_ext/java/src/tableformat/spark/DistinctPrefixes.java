@@ -1,9 +1,7 @@
 package tableformat.spark;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.Arrays;
-import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -38,14 +36,7 @@ final class DistinctPrefixes implements AutoCloseable {
 
   /** An Arrow stream. */
   byte[] serialized() throws IOException {
-    values.finish();
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ArrowStreamWriter stream = new ArrowStreamWriter(values.root(), null, bytes)) {
-      stream.start();
-      stream.writeBatch();
-      stream.end();
-    }
-    return bytes.toByteArray();
+    return ArrowStreams.of(values);
   }
 
   @Override public void close() {

@@ -1,9 +1,7 @@
 package tableformat.spark;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.Arrays;
-import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -40,14 +38,7 @@ final class Messages implements AutoCloseable {
 
   /** An Arrow stream. */
   byte[] serialized() throws IOException {
-    values.finish();
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ArrowStreamWriter stream = new ArrowStreamWriter(values.root(), null, bytes)) {
-      stream.start();
-      stream.writeBatch();
-      stream.end();
-    }
-    return bytes.toByteArray();
+    return ArrowStreams.of(values);
   }
 
   @Override public void close() {
