@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tableformat import errors
 from tableformat.errors import TableFormatError
 
 if TYPE_CHECKING:
-    from tableformat.catalogs.catalog import Catalog, open_catalog
+    from tableformat.catalogs.catalog import Catalog
+    from tableformat.catalogs.open_catalog import open_catalog
     from tableformat.catalogs.static_table import read_metadata
     from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
@@ -54,7 +53,7 @@ __all__ = [
 # without needing most of it, and pyarrow and PyIceberg take more than a second.
 _HOMES = {
     "Catalog": "catalogs.catalog",
-    "open_catalog": "catalogs.catalog",
+    "open_catalog": "catalogs.open_catalog",
     "Changes": "changes.changes",
     "ConvertResult": "maintenance.conversion.convert_deletes",
     "CommitResult": "operations.drafts.result",
@@ -75,6 +74,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    import gc
+    from importlib import import_module
+
     home = "engines.duckdb" if name == "duckdb" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'tableformat' has no attribute {name!r}")
@@ -96,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

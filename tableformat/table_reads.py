@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -37,6 +37,9 @@ from tableformat.scan.scan_report import ReportedTable
 from tableformat.write.rows.checks import check_conditions
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+
     from tableformat.changes.changes import Changes
     from tableformat.layers.layers import Layers
 
@@ -172,6 +175,45 @@ class TableReads:
         """
         view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         return Scan(view, where, columns, limit=limit, table=ReportedTable(self.name, self.iceberg.catalog))
+
+    def head(self, n: int = 10, columns: Sequence[str] | None = None) -> pa.Table:
+        """The first `n` rows that a scan returns, in no particular order.
+
+        >>> table.head(1)["id1"].to_pylist()
+        ['A']
+        """
+        return self.scan(columns=columns, limit=n).to_arrow()
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as pandas; `scan(...).to_pandas()` reads a part of them.
+
+        >>> table.to_pandas()["num_cal"].sum().item()
+        4
+        """
+        return self.scan().to_pandas(**options)
+
+    @overload
+    def to_polars(self) -> polars.DataFrame: ...
+    @overload
+    def to_polars(self, *, lazy: Literal[False]) -> polars.DataFrame: ...
+    @overload
+    def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+    def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """All rows as Polars. A lazy frame reads only the columns and rows that its query needs.
+
+        >>> import polars as pl
+        >>> table.to_polars(lazy=True).filter(pl.col("id1") == "A").select("num_cal").collect()["num_cal"].to_list()
+        [1, 2]
+        """
+        return self.scan().to_polars(lazy=True) if lazy else self.scan().to_polars()
+
+    def __len__(self) -> int:
+        """The number of rows. From metadata where no deletes are pending."""
+        return self.scan().count()
+
+    def __bool__(self) -> bool:
+        """A handle is true, with and without rows."""
+        return True
 
     def get(self, key: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any] | None:
         """The row with the key, or None; DuplicateKeyError where several have it.

@@ -20,7 +20,8 @@ from spark_ext.service.executors import (
     executor_choice,
 )
 from spark_ext.service.staging import StagingCatalog, is_staged
-from tableformat.catalogs.catalog import Catalog, open_catalog
+from tableformat.catalogs.catalog import Catalog
+from tableformat.catalogs.open_catalog import open_catalog
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
-from pyiceberg.exceptions import NamespaceNotEmptyError as IcebergNamespaceNotEmptyError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
 
-from tableformat.arguments import check_texts, checked_arguments, checked_methods
-from tableformat.catalogs.backends import open_backend, reopen_backend
+from tableformat.arguments import checked_methods
+from tableformat.catalogs.catalog_names import CatalogNames
 from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.database_errors import type_database_errors
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.catalogs.name_errors import NameErrors, unless_gone
-from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
+from tableformat.catalogs.names import Identifier, check_name, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.registration import register_table
 from tableformat.catalogs.unreachable import creation_without_answer, type_outages
-from tableformat.catalogs.views.view_store import ViewStore, views_of
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.rest_catalog import is_rest
@@ -37,12 +32,10 @@ from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
     UnsupportedFeatureError,
-    ViewNotFoundError,
-    nearest_hint,
 )
 from tableformat.maintenance.running.progress import Progress
 from tableformat.markup import html
-from tableformat.metadata.identifiers import identifier_parts, identifier_text
+from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
@@ -54,47 +47,19 @@ from tableformat.storage.schemes import check_scheme
 from tableformat.table import Table
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+
     from tableformat.catalogs.adopt_table import AdoptResult
     from tableformat.catalogs.relocate_lake import RelocateResult
+    from tableformat.filters.predicate import Where
     from tableformat.metadata.arrow_schema import TableSchema
-
-
-@checked_arguments
-def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
-    """Open a catalog.
-
-    A path (it has a separator, or exists, or is a URI) is a directory with a SQLite catalog in it, created when
-    missing. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its properties.
-
-    Raises CatalogNotFoundError with the configured names when it is neither.
-
-    >>> tf.open_catalog("lake/").list_tables("db")
-    ['db.calendars']
-    """
-    name = os.fspath(name_or_path)
-    return _opened(open_backend(name, **options), name, options)
-
-
-def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
-    catalog = Catalog(backend)
-    # Another process may be in another directory.
-    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name and name[:5].lower() != "file:"
-    files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
-    catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})
-    return catalog
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
-
-
-def _reopen(name: str, options: dict[str, str]) -> Catalog:
-    """LK-28: in the process that a pickle has come to, where the lake is not made anew."""
-    return _opened(reopen_backend(name, **options), name, options)
+    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.options import CommitKeywords
+    from tableformat.scan.scan import Scan
 
 
 @checked_methods
-class Catalog:
+class Catalog(CatalogNames):
     """A catalog of Iceberg tables with range deletes.
 
     A context manager that closes itself; examples begin as those of `Table`.
@@ -113,11 +78,7 @@ class Catalog:
         type_outages(backend)
         if isinstance(backend, SqlCatalog) and not isinstance(backend, EmbeddedCatalog):
             type_database_errors(backend.engine, backend.name)
-        self.iceberg = backend
-        """The PyIceberg catalog behind this one."""
-        self.views: ViewStore = views_of(backend)
-        """What the catalog's views are changed by, for engines that have SQL."""
-        self._names = NameErrors(backend, self.views)
+        super().__init__(backend)
         self._opened: tuple[str, dict[str, str]] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -126,7 +87,9 @@ class Catalog:
                 f"catalog {self.iceberg.name!r} cannot be pickled: it was not opened by open_catalog(), so another "
                 "process could not open it. Open it there instead."
             )
-        return _reopen, self._opened
+        from tableformat.catalogs.open_catalog import reopen_catalog
+
+        return reopen_catalog, self._opened
 
     def __repr__(self) -> str:
         return f"Catalog({self.iceberg.name!r}, warehouse={self.iceberg.properties.get('warehouse', '')!r})"
@@ -176,126 +139,6 @@ class Catalog:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
-
-    def create_namespace(
-        self, namespace: Identifier, *, properties: Mapping[str, str] | None = None, exist_ok: bool = False
-    ) -> None:
-        """Create a namespace. Raises AlreadyExistsError unless `exist_ok`.
-
-        >>> catalog.create_namespace("db.archive", properties={"owner": "calendar team"})
-        >>> catalog.create_namespace("db", exist_ok=True)
-        >>> catalog.list_namespaces(recursive=True)
-        ['db', 'db.archive']
-        """
-        check_new_name(identifier_parts(namespace), "namespace")
-        check_texts(properties or {}, "namespace properties")
-        try:
-            self.iceberg.create_namespace(identifier_parts(namespace), dict(properties or {}))
-        except NamespaceAlreadyExistsError as error:
-            if not exist_ok:
-                raise AlreadyExistsError(f"namespace {dotted(namespace)!r} exists already.") from error
-
-    def drop_namespace(self, namespace: Identifier) -> None:
-        """Drop an empty namespace.
-
-        >>> catalog.create_namespace("archive")
-        >>> catalog.drop_namespace("archive")
-        >>> catalog.list_namespaces()
-        ['db']
-        """
-        check_namespace(namespace)
-        with self._names.typed(namespace):
-            nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
-            if nested:
-                raise InvalidArgumentError(
-                    f"namespace {dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
-                )
-            if views := ", ".join(self.list_views(namespace)):
-                raise InvalidArgumentError(
-                    f"namespace {dotted(namespace)!r} still has views: {views}. Drop them first."
-                )
-            try:
-                self.iceberg.drop_namespace(identifier_parts(namespace))
-            except IcebergNamespaceNotEmptyError as error:
-                raise InvalidArgumentError(
-                    f"namespace {dotted(namespace)!r} still has tables: {', '.join(self.list_tables(namespace))}. "
-                    "Drop them first."
-                ) from error
-
-    def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
-        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well.
-
-        All of the catalog's own without `parent`; InvalidArgumentError for a name that is empty.
-
-        >>> catalog.create_namespace("db.archive")
-        >>> catalog.list_namespaces(), catalog.list_namespaces("db"), catalog.list_namespaces(recursive=True)
-        (['db'], ['db.archive'], ['db', 'db.archive'])
-        """
-        if parent != ():
-            check_namespace(parent)
-        with self._names.typed(parent):
-            names = [identifier_text(name) for name in self.iceberg.list_namespaces(identifier_parts(parent))]
-        if recursive:
-            inside = partial(self.list_namespaces, recursive=True)
-            names += [inner for name in names for inner in unless_gone(inside, name)]
-        return sorted(names)
-
-    def namespace_exists(self, namespace: Identifier) -> bool:
-        """Whether there is a namespace of that name.
-
-        >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
-        (True, False)
-        """
-        check_namespace(namespace)
-        return self.iceberg.namespace_exists(identifier_parts(namespace))
-
-    def list_tables(self, namespace: Identifier | None = None) -> list[str]:
-        """Tables of a namespace, or without one those of all namespaces, as identifiers that `load_table` takes,
-        sorted; a name with a dot stands in double quotes, as in `db."a.b"` (LK-1).
-
-        >>> catalog.create_namespace("archive")
-        >>> catalog.list_tables("archive"), catalog.list_tables()
-        ([], ['db.calendars'])
-        """
-        if namespace is None:
-            names = self.list_namespaces(recursive=True)
-            return sorted(table for name in names for table in unless_gone(self.list_tables, name))
-        check_namespace(namespace)
-        with self._names.typed(namespace):
-            return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
-
-    def list_views(self, namespace: Identifier | None = None) -> list[str]:
-        """Views of a namespace, or of all, as `list_tables` has tables; Spark's SQL makes and reads them (SQ-26).
-
-        >>> catalog.list_views("db")
-        []
-        """
-        if namespace is None:
-            names = self.list_namespaces(recursive=True)
-            return sorted(view for name in names for view in unless_gone(self.list_views, name))
-        with self._names.typed(namespace):
-            return sorted(map(identifier_text, self.views.list(identifier_parts(namespace))))
-
-    def drop_view(self, identifier: Identifier) -> None:
-        """Drop a view. Raises ViewNotFoundError with the nearest name.
-
-        >>> catalog.drop_view("db.opening_days")
-        Traceback (most recent call last):
-        tableformat.errors.ViewNotFoundError: no view 'db.opening_days'.
-        """
-        check_name(identifier)
-        if not self.views.drop(identifier_parts(identifier)):
-            near = nearest_hint(dotted(identifier), self.list_views(identifier_parts(identifier)[:-1]))
-            raise ViewNotFoundError(f"no view {dotted(identifier)!r}.{near}")
-
-    def table_exists(self, identifier: Identifier) -> bool:
-        """Whether there is a table of that name. InvalidArgumentError for a name without a namespace.
-
-        >>> catalog.table_exists("db.calendars"), catalog.table_exists("db.calendar")
-        (True, False)
-        """
-        check_name(identifier)
-        return self.iceberg.table_exists(identifier_parts(identifier))
 
     def create_table(
         self,
@@ -396,6 +239,70 @@ class Catalog:
                 # Global deletes are written under an unpartitioned spec (FM-5): every partitioned table gets one.
                 creation._apply((AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=1)),))
             return creation
+
+    def write(
+        self,
+        identifier: Identifier,
+        rows: Any,
+        *,
+        mode: Literal["append", "overwrite", "upsert", "error"] = "append",
+        key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Write rows to a table. The namespace and the table are created if they do not exist.
+
+        `rows` is what `Table.append` takes, or the path of a Parquet file or of a directory of them; directories such
+        as `country=DE` become columns.
+
+        `mode` applies if the table exists: "append" adds the rows, "overwrite" replaces all rows, "upsert" replaces
+        the rows with the same key, "error" raises AlreadyExistsError. `key`, `partition_by` and `properties` define a
+        new table, as in `create_table`. If the table exists, they are optional and have to agree with it.
+
+        If the rows of a new table are rejected, the empty table remains.
+
+        >>> people = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
+        >>> catalog.write("hr.people", people, key=["id"]).added_row_count
+        2
+        >>> result = catalog.write("hr.people", {"id": 2, "name": "eve"}, mode="upsert")
+        >>> catalog.read("hr.people", where="id = 2").to_arrow()["name"].to_pylist()
+        ['eve']
+        """
+        from tableformat.catalogs.write_table import write_table
+
+        return write_table(
+            self,
+            identifier,
+            rows,
+            mode=mode,
+            key=key,
+            partition_by=partition_by,
+            properties=properties,
+            commit=commit,
+        )
+
+    def read(self, identifier: Identifier, where: Where | None = None, columns: Sequence[str] | None = None) -> Scan:
+        """The current rows of a table that match `where`. The scan reads when a method asks for rows, such as
+        `to_pandas()`.
+
+        >>> catalog.read("db.calendars", where="id1 = 'A'", columns=["num_cal"]).to_arrow()["num_cal"].to_pylist()
+        [1, 2]
+        """
+        return self.load_table(identifier).scan(where, columns)
+
+    def sql(self, text: str) -> DuckDBPyRelation | CommitResult | None:
+        """Run one SQL statement in DuckDB. Tables have their names in this catalog, such as `db.calendars`.
+
+        Every call attaches all tables of the catalog at their current snapshots. To run many queries, attach the
+        catalog to a connection with `tf.duckdb.attach` and use `tf.duckdb.sql`, which also lists the statements.
+
+        >>> catalog.sql("SELECT id1, count(*) FROM db.calendars GROUP BY id1 ORDER BY id1").fetchall()
+        [('A', 2), ('B', 1)]
+        """
+        from tableformat.engines.duckdb import sql_of_catalog
+
+        return sql_of_catalog(self, text)
 
     def load_table(self, identifier: Identifier, *, branch: str = MAIN_BRANCH) -> Table:
         """The table as it is now; reads and writes go to `branch`.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -26,11 +26,8 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from tableformat.catalogs.catalog import Catalog
 
 _BATCH_ROWS: Final = 10_000
-_ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")
-"""Names for the attached catalog: the first that is no namespace, which `name.table` would otherwise be taken for."""
 _PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
 """What DuckDB answers to EXPLAIN: a drawing of several lines, printed as it is."""
 
@@ -89,6 +86,7 @@ def query(
     """
     import duckdb
 
+    from tableformat.engines.duckdb import attach_as_default
     from tableformat.storage.duckdb_connection import duckdb_connection
 
     session = Session.of(context)
@@ -100,7 +98,7 @@ def query(
         "branch": branch,
     }
     with session.catalog() as catalog, duckdb_connection() as connection:
-        _attach(connection, catalog, state)
+        attach_as_default(connection, catalog, **state)
         try:
             _run(connection, sql, session.output, wanted)
         except duckdb.Error as error:
@@ -137,15 +135,6 @@ def explain(
         lambda: {"table": name_of(handle), **explanation.to_dict(), "where": where, "columns": scan.schema.names},
         lambda: render_explanation(explanation, title=title, location=handle.location),
     )
-
-
-def _attach(connection: DuckDBPyConnection, catalog: Catalog, state: Mapping[str, Any]) -> None:
-    """Attach the catalog and make it the default, so that `db.t` is found without the catalog's name."""
-    from tableformat.engines import duckdb
-
-    alias = next(name for name in _ALIASES if name not in catalog.list_namespaces())
-    duckdb.attach(connection, catalog, name=alias, **state)
-    connection.execute(f"USE {alias}")
 
 
 def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | None) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tableformat.catalogs.catalog import Catalog, open_catalog
+from tableformat.catalogs.catalog import Catalog
+from tableformat.catalogs.open_catalog import open_catalog
 from tableformat.corpus.cases import CorpusCase
 from tableformat.corpus.rules import ICEBERG_RULES, Rule
 from tableformat.errors import InvalidArgumentError

@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tableformat.catalogs.catalog import Catalog, open_catalog
+from tableformat.catalogs.catalog import Catalog
+from tableformat.catalogs.open_catalog import open_catalog
 from tableformat.demo import stream_local
 from tableformat.demo.messages import KEY, TABLE_SCHEMA, MessagePlan, write_messages
 from tableformat.demo.report import BatchFigures, DemoReport, print_report

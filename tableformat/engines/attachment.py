@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
@@ -15,15 +15,27 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
 
-    from tableformat.catalogs.catalog import Catalog
     from tableformat.table import Table
+
+
+class AttachableCatalog(Protocol):
+    """The part of `tableformat.Catalog` that an attachment uses."""
+
+    def list_namespaces(self, *, recursive: bool) -> list[str]:
+        """Dotted names of all namespaces."""
+
+    def list_tables(self, namespace: str) -> list[str]:
+        """Identifiers of the tables of a namespace."""
+
+    def load_table(self, identifier: str, *, branch: str = ...) -> Table:
+        """The table at its newest metadata."""
 
 
 @dataclass(slots=True)
 class Attachment:
     """A catalog that a connection shows as a database."""
 
-    catalog: Catalog
+    catalog: AttachableCatalog
     state: Mapping[str, Any]
     """Arguments of `Table.at` for every table; empty: the newest snapshots."""
     snapshot_ids: dict[str, int | None] = field(default_factory=dict)

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
 
 from tableformat.arguments import shown
-from tableformat.catalogs.catalog import Catalog
 from tableformat.engines import sql_changes
-from tableformat.engines.attachment import Attachment, attachments, dataset_name, quoted
+from tableformat.engines.attachment import AttachableCatalog, Attachment, attachments, dataset_name, quoted
 from tableformat.engines.listed_partitions import ListedPartitions
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import (
@@ -50,13 +49,15 @@ if TYPE_CHECKING:
     from tableformat.metadata.snapshot_view import SnapshotView
 
 
+_ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")
+"""Names for a catalog that is attached as the default. A namespace of the same name would hide it."""
 _UNREADABLE: Final = (TableFormatError, RESTError, ValidationError, NotInstalledError, OSError, ValueError)
 """What reading the metadata of a table raises, in whatever catalog it is."""
 
 
 def attach(
     connection: DuckDBPyConnection,
-    catalog: Catalog,
+    catalog: AttachableCatalog,
     *,
     name: str = "lake",
     snapshot_id: int | None = None,
@@ -106,7 +107,7 @@ def _take_back(connection: DuckDBPyConnection, name: str) -> None:
 
 def _check_attached(connection: object, catalog: object) -> None:
     """InvalidArgumentError for a path where the catalog goes, and for the two the wrong way round."""
-    if not isinstance(catalog, Catalog):
+    if not hasattr(catalog, "load_table") or not hasattr(catalog, "iceberg"):
         raise InvalidArgumentError(
             f"catalog must be a Catalog, not {shown(catalog)}: attach(connection, tableformat.open_catalog('lake/'))."
         )
@@ -215,6 +216,24 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
     sql_changes.refuse_change(connection, statement.query)
     relation: DuckDBPyRelation | None = connection.sql(with_past_states(connection, text))
     return relation
+
+
+def sql_of_catalog(catalog: AttachableCatalog, text: str) -> DuckDBPyRelation | CommitResult | None:
+    """`sql` on a new connection to which the catalog is attached, and in which `db.t` is a table of the catalog."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    attach_as_default(connection, catalog)
+    return sql(connection, text)
+
+
+def attach_as_default(connection: DuckDBPyConnection, catalog: AttachableCatalog, **state: Any) -> None:
+    """Attach the catalog under a name that none of its namespaces has, and make it the default database, so that SQL
+    finds `db.t` without the name. `state`: the arguments of `attach` that choose a snapshot."""
+    alias = next(name for name in _ALIASES if name not in catalog.list_namespaces(recursive=False))
+    attach(connection, catalog, name=alias, **state)
+    connection.execute(f"USE {alias}")
 
 
 def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> None:

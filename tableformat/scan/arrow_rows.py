@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -212,13 +212,22 @@ class ArrowRows(ABC):
         stored = [field.with_type(with_parts(field.type, _in_objects)) for field in rows.schema]
         return rows_as(rows, pa.schema(stored, rows.schema.metadata)).to_pandas(**options)
 
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as polars; for lazy reading give `to_dataset()` to `polars.scan_pyarrow_dataset`.
+    @overload
+    def to_polars(self) -> polars.DataFrame: ...
+    @overload
+    def to_polars(self, *, lazy: Literal[False]) -> polars.DataFrame: ...
+    @overload
+    def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+    def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """All rows as Polars. A lazy frame pushes columns and filters of its query into the scan.
 
         >>> table.scan(columns=["id1", "num_cal"]).to_polars()["num_cal"].to_list()
         [1, 2, 1]
         """
         package = _require("polars", extra="polars")
+        if lazy:
+            lazy_frame: polars.LazyFrame = package.scan_pyarrow_dataset(self.to_dataset())
+            return lazy_frame
         frame: polars.DataFrame = package.from_arrow(self.to_arrow())
         return frame
 

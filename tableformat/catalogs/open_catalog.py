@@ -1,0 +1,46 @@
+"""Opens catalogs by path or by name."""
+
+from __future__ import annotations
+
+import os
+
+from pyiceberg.catalog import Catalog as IcebergCatalog
+
+from tableformat.arguments import checked_arguments
+from tableformat.catalogs.backends import open_backend, reopen_backend
+from tableformat.catalogs.catalog import Catalog
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+
+
+@checked_arguments
+def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
+    """Open a catalog.
+
+    A path (it has a separator, or exists, or is a URI) is a directory with a SQLite catalog in it, created when
+    missing. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its properties.
+
+    Raises CatalogNotFoundError with the configured names when it is neither.
+
+    >>> tf.open_catalog("lake/").list_tables("db")
+    ['db.calendars']
+    """
+    name = os.fspath(name_or_path)
+    return _opened(open_backend(name, **options), name, options)
+
+
+def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
+    catalog = Catalog(backend)
+    # Another process may be in another directory.
+    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name and name[:5].lower() != "file:"
+    files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
+    catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})
+    return catalog
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def reopen_catalog(name: str, options: dict[str, str]) -> Catalog:
+    """LK-28: open the catalog of a pickle. A lake that does not exist in this process is not created."""
+    return _opened(reopen_backend(name, **options), name, options)
