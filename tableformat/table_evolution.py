@@ -14,10 +14,12 @@ from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.arguments import checked_methods
 from tableformat.filters.predicate import Where
+from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
 from tableformat.metadata.own_handle import own_handle
 from tableformat.operations.definition.check_constraints import add_check, drop_check
 from tableformat.operations.definition.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.definition.key import set_key
+from tableformat.operations.definition.merged_schema import merge_columns
 from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.history import references
 from tableformat.operations.history.empty_branch import create_empty_branch
@@ -136,6 +138,21 @@ class TableEvolution(TableReads):
         ['id1', 'id2', 'num_cal', 'opens_on']
         """
         return SchemaChanges(self.iceberg)
+
+    def merge_schema(self, schema: TableSchema) -> Self:
+        """Add the columns of `schema`, such as those of new rows, that the table lacks, and widen types.
+
+        New columns are optional and come last, also in structs. `int` becomes `long`, `float` becomes `double`, and
+        decimals get a greater precision. No column is dropped, renamed or made optional. If nothing is missing, nothing
+        is committed.
+
+        >>> table.merge_schema(pa.schema([("id1", pa.string()), ("note", pa.string())])).schema.names
+        ['id1', 'id2', 'num_cal', 'open_on', 'note']
+        """
+        given = iceberg_schema(schema, format_version=self.refresh().metadata.format_version)
+        with self.update_schema() as update:
+            merge_columns(update, self.metadata.schema().as_struct(), given.as_struct())
+        return self
 
     def update_spec(self) -> UpdateSpec:
         """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager.

@@ -246,6 +246,7 @@ class Catalog(CatalogNames):
         rows: Any,
         *,
         mode: Literal["append", "overwrite", "upsert", "error"] = "append",
+        schema_mode: Literal["strict", "merge"] = "strict",
         key: Sequence[str] | None = None,
         partition_by: Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
@@ -257,7 +258,10 @@ class Catalog(CatalogNames):
         as `country=DE` become columns.
 
         `mode` applies if the table exists: "append" adds the rows, "overwrite" replaces all rows, "upsert" replaces
-        the rows with the same key, "error" raises AlreadyExistsError. `key`, `partition_by` and `properties` define a
+        the rows with the same key, "error" raises AlreadyExistsError. `schema_mode="merge"` adds columns that an
+        existing table lacks, and widens types, as `Table.merge_schema` does; the table keeps them if the write fails.
+
+        `key`, `partition_by` and `properties` define a
         new table, as in `create_table`. If the table exists, they are optional and have to agree with it.
 
         If the rows of a new table are rejected, the empty table remains.
@@ -276,6 +280,7 @@ class Catalog(CatalogNames):
             identifier,
             rows,
             mode=mode,
+            schema_mode=schema_mode,
             key=key,
             partition_by=partition_by,
             properties=properties,

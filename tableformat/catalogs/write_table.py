@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tableformat.catalogs.catalog import Catalog
 
 MODES: Final = ("append", "overwrite", "upsert", "error")
+SCHEMA_MODES: Final = ("strict", "merge")
 
 
 def write_table(
@@ -30,6 +31,7 @@ def write_table(
     rows: Any,
     *,
     mode: str,
+    schema_mode: str,
     key: Sequence[str] | None,
     partition_by: Sequence[str] | None,
     properties: Mapping[str, str] | None,
@@ -37,11 +39,14 @@ def write_table(
 ) -> CommitResult:
     """See `Catalog.write`."""
     one_of(mode, MODES, option="mode")
+    one_of(schema_mode, SCHEMA_MODES, option="schema_mode")
     exists = catalog.table_exists(identifier)
     if exists and mode != "error":
         table = catalog.load_table(identifier)
         _check_definition(table, key, partition_by, properties)
         reader = as_reader(_rows_of(rows), schema=table.schema)
+        if schema_mode == "merge":
+            table.merge_schema(reader.schema)
     else:
         reader = as_reader(_rows_of(rows))
         if not reader.schema.names:

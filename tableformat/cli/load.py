@@ -42,6 +42,9 @@ def load(
             help="Add only the newest rows of each prefix or key: those with the greatest values in these columns.",
         ),
     ] = None,
+    merge_schema: Annotated[
+        bool, typer.Option("--merge-schema", help="Add columns that the table lacks, and widen types. Parquet only.")
+    ] = False,
     branch: Annotated[
         str | None, typer.Option("--branch", metavar="NAME", help="Load into this branch instead of main.")
     ] = None,
@@ -67,6 +70,8 @@ def load(
     handle = session.writable_table(table, branch)
     with _unreadable_is_refused(files):
         rows = rows_of_files(files, handle.schema)
+        if merge_schema:
+            handle.merge_schema(_schema_to_merge(files, rows))
         if upsert:
             result = handle.upsert(rows, order_by=names_of(order_by), **batch)
         elif replace_prefix is not None:
@@ -79,6 +84,19 @@ def load(
         lambda: {"table": handle.name, "files": [str(path) for path in files], **commit_dict(result)},
         lambda: Text(told),
     )
+
+
+def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
+    """The columns of Parquet files. InvalidArgumentError for formats that do not state types."""
+    from tableformat.errors import InvalidArgumentError
+
+    if any(_FORMATS.get(path.suffix.lower()) != "parquet" for path in paths):
+        raise InvalidArgumentError(
+            "--merge-schema needs Parquet files: CSV and JSON do not state the types of new columns. Nothing was "
+            "changed. Convert the files, or add the columns with table.update_schema() in Python."
+        )
+    columns: pa.Schema = rows.schema
+    return columns
 
 
 def rows_of_files(paths: Sequence[Path], schema: pa.Schema) -> Any:

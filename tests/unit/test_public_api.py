@@ -127,6 +127,7 @@ TABLE = {
     "drop_tag": "name",
     "drop_branch": "name",
     "update_schema": "",
+    "merge_schema": "schema",
     "update_spec": "",
     "set_key": "columns",
     "add_check": "name, condition",
@@ -153,7 +154,8 @@ CATALOG = {
     "namespace_exists": "namespace",
     "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, "
     "range_partitions=None, exist_ok=False",
-    "write": "identifier, rows, *, mode='append', key=None, partition_by=None, properties=None, **commit",
+    "write": "identifier, rows, *, mode='append', schema_mode='strict', key=None, partition_by=None, "
+    "properties=None, **commit",
     "read": "identifier, where=None, columns=None",
     "sql": "text",
     "load_table": "identifier, *, branch='main'",

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import pyarrow as pa
 from pydantic import ValidationError as ModelError
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.schema import Schema, index_by_id, index_name_by_id
@@ -27,6 +28,7 @@ from tableformat.arguments import checked_arguments, shown
 from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.metadata_commit import ids_of_schemas_are_free
 from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.partition_text import free_name
 from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.history.held_checks import checks_are
@@ -76,6 +78,22 @@ class SchemaChanges(UpdateSchema):
         self._base = iceberg.metadata
         self._names_in_files = name_mapping(self._base.properties)
         super().__init__(Transaction(_pinned(iceberg)))
+
+    def add_column(
+        self,
+        path: str | tuple[str, ...],
+        field_type: IcebergType | pa.DataType,
+        doc: str | None = None,
+        required: bool = False,
+        default_value: Any = None,
+    ) -> UpdateSchema:
+        """Add a column, whose type is one of PyIceberg or of pyarrow."""
+        kind = field_type
+        if isinstance(kind, pa.DataType):
+            name = path if isinstance(path, str) else path[-1]
+            columns = pa.schema([pa.field(name, kind)])
+            kind = iceberg_schema(columns, format_version=self._base.format_version).fields[0].field_type
+        return super().add_column(path, kind, doc, required, default_value)
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
         """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, and

@@ -1,0 +1,116 @@
+"""SP-82 in Python: columns of new rows are added to a table, and types are widened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import tableformat as tf
+from tableformat.cli.main import app
+from tableformat.errors import InvalidArgumentError, SchemaMismatchError
+
+
+@pytest.fixture(params=["2", "3"])
+def catalog(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Catalog:
+    return tf.open_catalog(tmp_path / "lake", **{"table-default.format-version": request.param})
+
+
+@pytest.fixture
+def table(catalog: tf.Catalog) -> tf.Table:
+    kinds = pa.schema(
+        [
+            pa.field("id", pa.int32(), nullable=False),
+            pa.field("price", pa.float32()),
+            pa.field("total", pa.decimal128(5, 2)),
+            pa.field("at", pa.struct([pa.field("x", pa.int32())])),
+            pa.field("tags", pa.list_(pa.struct([pa.field("x", pa.int32())]))),
+            pa.field("names", pa.map_(pa.string(), pa.struct([pa.field("x", pa.int32())]))),
+        ]
+    )
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", kinds, key=["id"], partition_by=["bucket(4, id)"])
+    table.append({"id": 1, "price": 0.5, "total": None, "at": {"x": 1}, "tags": [{"x": 1}], "names": [("k", {"x": 1})]})
+    return table
+
+
+WIDE = pa.struct([pa.field("y", pa.string(), nullable=False), pa.field("x", pa.int64())])
+GIVEN = pa.schema(
+    [
+        pa.field("new", pa.list_(WIDE)),
+        pa.field("id", pa.int64()),
+        pa.field("price", pa.float64()),
+        pa.field("total", pa.decimal128(9, 2)),
+        pa.field("at", WIDE),
+        pa.field("tags", pa.list_(WIDE)),
+        pa.field("names", pa.map_(pa.string(), WIDE)),
+    ]
+)
+
+
+def test_columns_are_added_and_types_widened_at_every_depth(table: tf.Table) -> None:
+    row = {"y": "n", "x": 2**40}
+    rows = pa.Table.from_pylist(
+        [{"new": [row], "id": 2**40, "price": 0.1, "total": None, "at": row, "tags": [row], "names": [("k", row)]}],
+        schema=GIVEN,
+    )
+    table.merge_schema(rows.schema)
+    table.append(rows)
+
+    assert table.schema.names == ["id", "price", "total", "at", "tags", "names", "new"]
+    assert table.schema.field("total").type == pa.decimal128(9, 2)
+    merged = {"x": 2**40, "y": "n"}
+    old = {"x": 1, "y": None}
+    first, second = sorted(table.scan().to_arrow().to_pylist(), key=lambda each: each["id"])
+    assert (first["id"], first["price"], first["at"], first["tags"]) == (1, 0.5, old, [old])
+    assert (first["names"], first["new"]) == ([("k", old)], None)
+    assert (second["id"], second["price"], second["at"], second["tags"]) == (2**40, 0.1, merged, [merged])
+    assert (second["names"], second["new"]) == ([("k", merged)], [{"y": "n", "x": 2**40}])
+    assert table.get((1,)) == first, "the key and its buckets are found in the wider type"
+
+
+def test_narrower_and_missing_columns_change_nothing(table: tf.Table) -> None:
+    before = table.iceberg.metadata_location
+    table.merge_schema(pa.schema([("id", pa.int16()), ("price", pa.float16()), ("total", pa.decimal128(3, 2))]))
+    assert table.refresh().iceberg.metadata_location == before
+
+
+def test_types_that_iceberg_cannot_promote_stay(table: tf.Table) -> None:
+    """A cast would lose values, so the rows are refused when they are written."""
+    before = table.schema
+    rows = pa.table({"id": ["x"], "total": ["1.00"]})
+    table.merge_schema(rows.schema)
+    assert table.schema.equals(before)
+    with pytest.raises(SchemaMismatchError):
+        table.append(rows)
+
+
+def test_column_of_an_arrow_type(table: tf.Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("seen", pa.timestamp("us", "UTC")).add_column("small", pa.uint8())
+    assert table.schema.field("seen").type == pa.timestamp("us", "UTC")
+    assert table.schema.field("small").type == pa.int32()
+
+
+def test_write_by_name_merges_on_request(catalog: tf.Catalog, table: tf.Table) -> None:
+    with pytest.raises(tf.errors.UnknownColumnError):
+        catalog.write("db.t", {"id": 7, "note": "new"})
+    catalog.write("db.t", {"id": 7, "note": "new"}, schema_mode="merge")
+    assert table.refresh().get((7,))["note"] == "new"
+    with pytest.raises(InvalidArgumentError):
+        catalog.write("db.t", {"id": 7}, schema_mode="any")  # type: ignore[arg-type]
+
+
+def test_load_merges_the_columns_of_parquet_files(table: tf.Table, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [8], "note": ["new"]}), tmp_path / "more.parquet")
+    (tmp_path / "more.csv").write_text("id,other\n9,x\n")
+    lake = ["--catalog", str(tmp_path / "lake"), "load", "db.t"]
+
+    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.parquet")]).exit_code != 0
+    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.parquet"), "--merge-schema"]).exit_code == 0
+    assert table.refresh().get((8,))["note"] == "new"
+    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.csv"), "--merge-schema"]).exit_code != 0
+    assert "other" not in table.refresh().schema.names
