@@ -20,6 +20,7 @@
     ├── DuplicateKeyError               `on_duplicate="error"` met a key twice
     ├── AlreadyCommittedError           staged files that the branch has, or had; they are not committed again
     ├── CommitConflictError             another commit made this one wrong; nothing was changed
+    ├── RevertConflictError             a later commit changed the rows of a commit that is to be reverted
     ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
     │   ├── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
     │   └── CommitExitError             a SystemExit while it had the request, of the handler of a signal for example
@@ -174,6 +175,10 @@ class CommitConflictError(TableFormatError):
     """Another commit made this one wrong; nothing was changed and the files of this attempt were removed."""
 
     retryable = True
+
+
+class RevertConflictError(TableFormatError):
+    """A commit cannot be reverted, because a later commit changed the same rows; nothing was changed."""
 
 
 class CommitStateUnknownError(TableFormatError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -23,6 +24,7 @@ from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
+from tableformat.operations.history import references
 from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
@@ -452,6 +454,49 @@ class Table(TableEvolution):
         """
         verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused, missing=missing)
         return self._run(verb, changes, commit, dry_run=dry_run)
+
+    def revert(self, snapshot_id: int, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
+        """Undo one commit and keep the later ones: rows that it wrote are deleted, and rows that it deleted come back.
+
+        The keys whose rows the commit changed get the rows that they had before. RevertConflictError if a later commit
+        changed rows of these keys; `rollback` undoes all commits after a snapshot. The table needs a key.
+
+        >>> mistake = table.delete_prefix({"id1": "A"}).snapshot_id
+        >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> table.revert(mistake).added_row_count, table.scan().count()
+        (2, 4)
+        """
+        from tableformat.changes.revert import revert
+
+        return self._run(partial(revert, snapshot_id=snapshot_id), None, commit, dry_run=dry_run)
+
+    def restore_rows(
+        self,
+        where: Where,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Give the rows that match `where` the state of an earlier snapshot. Other rows stay as they are.
+
+        Rows that match now are deleted, and the rows that matched then are added, in one snapshot. Exactly one of
+        `snapshot_id`, `as_of` and `tag` chooses the state.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.restore_rows("id1 = 'A' AND num_cal = 2", snapshot_id=loaded).added_row_count
+        1
+        >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
+        {'id1': ['A', 'B'], 'num_cal': [2, 1]}
+        """
+        references.exactly_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
+        from tableformat.changes.revert import rows_then
+
+        state = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
+        return self.overwrite(rows_then(state, where), where=where, dry_run=dry_run, **commit)
 
     def overwrite(
         self,

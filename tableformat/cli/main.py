@@ -36,6 +36,7 @@ from tableformat.cli import (
     report,
     run_demo,
     tables,
+    undo,
     upkeep,
     verification,
 )
@@ -267,6 +268,8 @@ app.command("adopt", rich_help_panel=CHANGE)(adoption.adopt)
 app.command("add-files", rich_help_panel=CHANGE)(adoption.add_files)
 app.command("register-table", rich_help_panel=CHANGE)(adoption.register_table)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
+app.command("revert", rich_help_panel=CHANGE)(undo.revert)
+app.command("restore-rows", rich_help_panel=CHANGE)(undo.restore_rows)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
 app.command("branch", rich_help_panel=CHANGE)(refs.branch)
 app.command("consumer", rich_help_panel=CHANGE)(changes.consumer)

@@ -18,6 +18,7 @@ from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_ar
 _MODULES: Final = (
     "snapshots",
     "deletes",
+    "undo",
     "rewrites",
     "files",
     "upkeep",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ _DELETED = pa.schema(
         *not_null(pa.bool_(), "already_applied"),
     ]
 )
-_BATCH = (
+BATCH: Final = (
     Parameter("application_id", "string", "With batch_id: the call is committed once, however often it is repeated."),
     Parameter("batch_id", "string", "The name of this call; a whole number is applied up to the largest one."),
 )
@@ -35,12 +35,12 @@ _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or s
     Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
     _MODE,
     DRY_RUN,
-    *_BATCH,
+    *BATCH,
     columns=_DELETED,
 )
 def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False, **batch: str) -> Rows:
     """Delete every row whose key begins with the prefix, without reading any."""
-    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **_named(batch))
+    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **named_batch(batch))
     return [_row(result)]
 
 
@@ -50,7 +50,7 @@ def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: boo
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     _MODE,
     DRY_RUN,
-    *_BATCH,
+    *BATCH,
     columns=_DELETED,
 )
 def delete_range(
@@ -76,7 +76,7 @@ def delete_range(
         upper=bound(table, upper, columns, argument="upper"),
         mode=mode,
         dry_run=dry_run,
-        **_named(batch),
+        **named_batch(batch),
     )
     return [_row(result)]
 
@@ -88,7 +88,7 @@ def delete_range(
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     Parameter("blind", "boolean", "Write a range delete and look at no file."),
     DRY_RUN,
-    *_BATCH,
+    *BATCH,
     columns=pa.schema(
         [
             ("snapshot_id", pa.int64()),
@@ -119,7 +119,7 @@ def replace_interval(
         upper=bound(table, upper, columns, argument="upper"),
         blind=blind,
         dry_run=dry_run,
-        **_named(batch),
+        **named_batch(batch),
     )
     return [{**_row(result), "added_rows_count": result.added_row_count}]
 
@@ -133,7 +133,7 @@ def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-def _named(batch: Mapping[str, str]) -> CommitKeywords:
+def named_batch(batch: Mapping[str, str]) -> CommitKeywords:
     """SP-99: the options of a commit that name its batch; a name that is NULL is left out (PR-1)."""
     named: CommitKeywords = {}
     if batch.get("application_id") is not None:

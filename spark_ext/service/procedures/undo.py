@@ -1,0 +1,81 @@
+"""Procedures that undo a commit, or a part of it, and keep the later commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import pyarrow as pa
+
+from spark_ext.service.procedures.conditions import Part
+from spark_ext.service.procedures.deletes import BATCH, named_batch
+from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
+from spark_ext.service.procedures.rewrites import DRY_RUN
+from spark_ext.service.wire.expressions import all_of, exact_filter
+from tableformat.errors import InvalidPredicateError
+from tableformat.operations.drafts.result import CommitResult
+from tableformat.table import Table
+
+_UNDONE = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        *not_null(pa.int64(), "added_rows_count"),
+        ("deleted_rows_count", pa.int64()),
+        *not_null(pa.bool_(), "already_applied"),
+    ]
+)
+
+
+@procedure(
+    Parameter("snapshot_id", "long", "The commit to undo.", is_required=True),
+    DRY_RUN,
+    *BATCH,
+    columns=_UNDONE,
+)
+def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **batch: str) -> Rows:
+    """Undo one commit and keep the later ones."""
+    return [_row(table.revert(snapshot_id, dry_run=dry_run, **named_batch(batch)))]
+
+
+@procedure(
+    Parameter("where", "string", "The rows to restore.", is_required=True, role="condition"),
+    Parameter("snapshot_id", "long", "The snapshot with the earlier state."),
+    Parameter("timestamp", "timestamp", "The time of the earlier state."),
+    Parameter("tag", "string", "The tag of the earlier state; give one of the three."),
+    DRY_RUN,
+    *BATCH,
+    columns=_UNDONE,
+)
+def restore_rows(
+    table: Table,
+    *,
+    where: Sequence[Part],
+    snapshot_id: int | None = None,
+    timestamp: datetime | None = None,
+    tag: str | None = None,
+    dry_run: bool = False,
+    **batch: str,
+) -> Rows:
+    """Give the rows that match the state of an earlier snapshot."""
+    schema = table.metadata.schema()
+    filters = [exact_filter([part.predicate], schema) for part in where]
+    exact = [each for each in filters if each is not None]
+    if len(exact) < len(filters):
+        unknown = next(part for part, found in zip(where, filters, strict=True) if found is None)
+        raise InvalidPredicateError(
+            f"restore_rows: {unknown.text!r} compares no column with constants. Nothing was changed. Use comparisons, "
+            "IN, IS NULL and LIKE 'text%'."
+        )
+    result = table.restore_rows(
+        all_of(exact), snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_batch(batch)
+    )
+    return [_row(result)]
+
+
+def _row(result: CommitResult) -> dict[str, object]:
+    return {
+        "snapshot_id": result.snapshot_id,
+        "added_rows_count": result.added_row_count,
+        "deleted_rows_count": result.deleted_row_count,
+        "already_applied": result.already_applied,
+    }
