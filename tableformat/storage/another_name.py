@@ -1,4 +1,4 @@
-"""Gives the bytes of a file a second name in the same store, without reading them where the store can do that."""
+"""Gives a file a second name in the same store. The bytes are not read if the store can copy or link them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tableformat.storage.storage import actual_location, create_local, open_inpu
 
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
 _COPIED_BY_THE_STORE_BYTES: Final = 5 * 1000**3
-"""S3 copies an object of up to 5 GB in one request, and Arrow has no other."""
+"""S3 copies an object of at most 5 GB in one request. Arrow has no other way to copy."""
 _FSSPEC_STORES: Final = ("s3", "s3a", "s3n", "gs", "gcs")
 _NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS})
-"""Errors of a file system that has no hard links, or none from here to there or for this user."""
+"""Errors of a file system without hard links, or of a link that is not allowed between these paths."""
 
 
 def give_another_name(io: FileIO, location: str, size_bytes: int, target: str) -> None:
-    """LK-31: the file is at `target` as well, as new as a file that is written now; `target` has a name that nobody
-    else uses.
+    """LK-31: make the file available at `target` too, with the modification time of a new file. No other file may use
+    the name `target`.
 
-    A hard link on one file system; a copy by the store itself where both are in one store; a copy by way of this
-    process otherwise. Raises CorruptFileError where there is no such file, StorageError where the store fails.
+    On one file system this is a hard link. In one object store the store copies the file. Otherwise this process copies
+    it. Raises CorruptFileError if the file does not exist, StorageError if the store fails.
     """
     source, new = actual_location(io, location), actual_location(io, target)
     source_path, target_path = local_path(source), local_path(new)
@@ -43,8 +43,8 @@ def give_another_name(io: FileIO, location: str, size_bytes: int, target: str) -
 
 
 def _link(source: str, target: str) -> bool:
-    """False where the file system cannot. Both names share one time, which has to be new before the second name is
-    there: the removal of orphan files goes by it."""
+    """Link the file; False if the file system cannot. Both names share one modification time. It is set before the
+    second name exists, because the removal of orphan files depends on it."""
     real = os.path.realpath(source)
     try:
         os.utime(real)
@@ -59,7 +59,7 @@ def _link(source: str, target: str) -> bool:
 
 
 def _copied_by_the_store(io: FileIO, source: str, target: str) -> bool:
-    """False for two stores, and for a FileIO that has no such request."""
+    """Let the store copy the file; False for two different stores, and for a FileIO that cannot copy."""
     from_, to = urlsplit(source), urlsplit(target)
     if (from_.scheme, from_.netloc) != (to.scheme, to.netloc):
         return False

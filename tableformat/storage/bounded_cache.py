@@ -15,9 +15,9 @@ _Value = TypeVar("_Value")
 
 
 class BoundedCache(Generic[_Key, _Value]):
-    """A map that forgets what was used least recently when its values weigh more than a limit; safe among threads.
+    """A thread-safe map with a size limit; the least recently used values are removed.
 
-    Two threads that miss the same key both compute the value: harmless, values are pure functions of their keys.
+    Two threads that miss the same key both compute the value. This is harmless: a value is a pure function of its key.
     """
 
     def __init__(self, max_weight: int) -> None:
@@ -39,7 +39,7 @@ class BoundedCache(Generic[_Key, _Value]):
         return entry[0] if entry is not None else None
 
     def put(self, key: _Key, value: _Value, weight: int) -> None:
-        """A value heavier than the whole cache is not kept."""
+        """Keep the value, unless it is larger than the whole cache."""
         if weight <= self._max_weight:
             with self._lock:
                 self._entries[key] = (value, weight)

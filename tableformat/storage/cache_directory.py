@@ -1,10 +1,9 @@
-"""A directory of files that can be had again from elsewhere: what the next process need not work out anew.
+"""A directory of files that can be computed again, so that the next process need not compute them.
 
-Off unless the variable `TABLEFORMAT_CACHE_DIR` names a directory, or is `auto`, which is the user's cache directory.
-Any number of processes share it: a file is written under another name and moved into its place whole. Each begins with
-a checksum and what it is the content of, and one that is damaged, or is that of something else, is removed and counts
-as not there. When all files together have grown beyond `TABLEFORMAT_CACHE_BYTES`, those that were used least recently
-go.
+It is off unless the variable `TABLEFORMAT_CACHE_DIR` names a directory, or is `auto` for the cache directory of the
+user. Processes share the directory: a file is written under another name and then renamed. Each file begins with a
+checksum and the identity of its content. A damaged file, or one with another identity, is removed and counts as
+missing. If all files together are larger than `TABLEFORMAT_CACHE_BYTES`, the least recently used ones are removed.
 """
 
 from __future__ import annotations
@@ -31,25 +30,26 @@ AUTO: Final = "auto"
 
 _MAGIC: Final = b"TFCACHE1"
 _HEADER: Final = struct.Struct("<8sIIQ")
-"""Magic, checksum of all that follows the header, length of the identity and of the content in bytes."""
+"""Magic, checksum of everything after the header, and the lengths of identity and content in bytes."""
 _SUFFIX: Final = ".cached"
 _UNFINISHED_SUFFIX: Final = ".tmp"
 _UNFINISHED_SECONDS: Final = 3_600
 _USED_SECONDS: Final = 600
-"""How old the time of the last use has to be to be written again."""
+"""The age from which the time of the last use is updated."""
 _KEPT_SHARE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class CacheDirectory:
-    """Files by the identity of what they hold. Only this user may read them: they may hold values of tables."""
+    """Files by the identity of their content. Only this user may read them, because they may hold values of tables."""
 
     path: Path
     max_bytes: int
 
     @staticmethod
     def from_environment(variables: Mapping[str, str] | None = None) -> CacheDirectory | None:
-        """The directory that the environment asks for; None for none. InvalidArgumentError for a size that is none."""
+        """The directory that the environment names, or None. Raises InvalidArgumentError if the size is not a number.
+        The directory that the environment names, or None. Raises InvalidArgumentError if the size is not a number."""
         environment = os.environ if variables is None else variables
         stated = environment.get(DIRECTORY_VARIABLE, "")
         if not stated:
@@ -60,7 +60,7 @@ class CacheDirectory:
         return CacheDirectory(_user_directory(environment) if stated == AUTO else Path(stated), int(size))
 
     def get(self, identity: str) -> memoryview | None:
-        """The content that was put with this identity; None where there is none, or a damaged one, which goes."""
+        """The content with this identity. None if there is none; a damaged file is removed."""
         file = self._file(identity)
         try:
             data = file.read_bytes()
@@ -77,7 +77,8 @@ class CacheDirectory:
         return content
 
     def put(self, identity: str, content: bytes | memoryview) -> None:
-        """Keep the content; not one larger than the whole directory may be. OSError where it cannot be written."""
+        """Store the content, unless it is larger than the whole directory may be. Raises OSError if it cannot be
+        written."""
         described, view = identity.encode(), memoryview(content)
         if _HEADER.size + len(described) + view.nbytes > self.max_bytes:
             return
@@ -95,7 +96,8 @@ class CacheDirectory:
             unfinished.unlink(missing_ok=True)
 
     def make_room(self) -> None:
-        """Remove what was used least recently where there is too much, and what killed processes left."""
+        """Remove the least recently used files if the directory is too large, and the temporary files of killed
+        processes."""
         found: list[tuple[float, int, str]] = []
         now = time.time()
         for entry in _entries(self.path):

@@ -1,4 +1,4 @@
-"""DuckDB connections of the library's own."""
+"""DuckDB connections for the library's own queries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 def duckdb_connection(
     settings: Mapping[str, str | bool | int | float | list[str]] | None = None,
 ) -> Iterator[DuckDBPyConnection]:
-    """A new database in memory, closed at the end of the block. It prints nothing: DuckDB draws a progress bar on
-    stdout otherwise. MemoryError if DuckDB lacks memory: the statement and the rows are right.
-    """
+    """A new database in memory, closed at the end of the block. DuckDB's progress bar is off, so nothing is printed.
+    Raises MemoryError if DuckDB lacks memory."""
     import duckdb
 
     try:

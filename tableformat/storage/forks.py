@@ -1,7 +1,7 @@
-"""What a child of fork() inherits in the middle of another thread's work.
+"""The state that a child of fork() inherits while other threads of the parent are working.
 
 The other threads do not exist in the child: a lock that one of them held stays locked, and a value that one of them was
-loading never comes.
+loading never arrives.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from weakref import WeakSet
 
 
 class Shared(Protocol):
-    """What the threads of a process share."""
+    """State that the threads of a process share."""
 
     def remake_in_child(self) -> None:
-        """Called in a child of fork(), where this thread is the only one."""
+        """Called in a child of fork(), which has only the calling thread."""
 
 
 _shared: Final[WeakSet[Shared]] = WeakSet()
@@ -24,12 +24,13 @@ _locks: Final[WeakSet[Lock]] = WeakSet()
 
 
 def remade_in_children(shared: Shared) -> None:
-    """CP-63: have the object's `remake_in_child` called in each child of fork()."""
+    """CP-63: register the object, so that its `remake_in_child` is called in each child of fork()."""
     _shared.add(shared)
 
 
 def new_lock() -> Lock:
-    """CP-63: a lock that is free in each child of fork(), for what is consistent between any two instructions."""
+    """CP-63: a lock that is free in each child of fork(). It may only guard data that is consistent between any two
+    instructions."""
     lock = Lock()
     _locks.add(lock)
     return lock

@@ -1,4 +1,4 @@
-"""Which FileIO is PyIceberg's over fsspec, the second one beside pyarrow's."""
+"""Recognizes PyIceberg's FileIO over fsspec, its second FileIO beside the one over pyarrow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MODULE: Final = "pyiceberg.io.fsspec"
 
 
 def is_fsspec(io: FileIO) -> TypeGuard[FsspecFileIO]:
-    """Whether it is such a FileIO. None is, in a process that has not imported it: it brings an HTTP client along, and
-    PyIceberg imports it where a table asks for it."""
-    # Another thread may be in the middle of the import.
+    """Whether this is PyIceberg's FileIO over fsspec. False in a process that has not imported it. It is imported only
+    by PyIceberg, for tables that need it, because the import includes an HTTP client."""
+    # Another thread may be importing the module right now.
     imported = getattr(sys.modules.get(_MODULE), "FsspecFileIO", None)
     return imported is not None and isinstance(io, imported)

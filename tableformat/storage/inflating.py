@@ -1,4 +1,4 @@
-"""Decompresses files of metadata within a limit: a file of 3 MB may hold 3 GB of one letter."""
+"""Decompresses metadata files up to a limit: a file of 3 MB may hold 3 GB of one letter."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _INPUT_BYTES: Final = 64 * 1024
 
 
 class Inflater:
-    """FM-32: what the blocks of one file hold, together no more than the limit; CorruptFileError beyond it.
+    """FM-32: decompresses the blocks of one file. Raises CorruptFileError if they hold more than the limit together.
 
-    Bytes that are not what they should be raise what the decompressors raise.
+    Invalid bytes raise the errors of the decompressors.
     """
 
     def __init__(self, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> None:
@@ -31,7 +31,7 @@ class Inflater:
         self._left = bytes_max
 
     def gunzipped(self, data: bytes) -> bytes:
-        """The content of a gzip file, of several members too; of another file the bytes as they are."""
+        """The content of a gzip file with one or several members. Bytes that are not gzip are returned unchanged."""
         if not data.startswith(_GZIP_MAGIC):
             return data
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -46,7 +46,7 @@ class Inflater:
         return self._within(_Deflated(block).read)
 
     def snappy(self, block: bytes) -> bytes:
-        """Snappy's raw format, followed by a checksum of what was compressed."""
+        """Snappy's raw format, followed by a checksum of the uncompressed bytes."""
         size = shift = 0
         for byte in block[:10]:
             size |= (byte & 0x7F) << shift
@@ -74,7 +74,7 @@ class Inflater:
             return self._within(stream.read)
 
     def _within(self, read: Callable[[int], Any]) -> bytes:
-        """Everything, read piece by piece."""
+        """Read everything in pieces."""
         first: bytes = read(_STEP_BYTES)
         self._take(len(first))
         found: bytearray | None = None
@@ -95,7 +95,7 @@ class Inflater:
 
 
 class _Deflated:
-    """A block of raw deflate, read piece by piece."""
+    """A block of raw deflate, read in pieces."""
 
     def __init__(self, block: bytes) -> None:
         self._block = memoryview(block)
@@ -103,7 +103,7 @@ class _Deflated:
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end. EOFError where the block ends too early."""
+        """At most this many bytes; nothing at the end. Raises EOFError if the block ends too early."""
         inflater = self._inflater
         while not inflater.eof:
             given: bytes | memoryview = inflater.unconsumed_tail

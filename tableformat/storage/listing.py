@@ -1,4 +1,4 @@
-"""Lists the files below a location. Only maintenance lists; readers go by what metadata names."""
+"""Lists the files below a location. Only maintenance jobs list; readers use the locations in metadata."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class ListedFile:
     """A file as the store lists it."""
 
     location: str
-    """Begins with the location that was listed, as it was spelt."""
+    """Begins with the listed location in the spelling of the caller."""
     size_bytes: int
-    """-1 where whoever listed it did not say."""
+    """-1 if the store does not report it."""
     modified_ms: int
-    """When it was written, in milliseconds since 1970-01-01 UTC."""
+    """The modification time in milliseconds since 1970-01-01 UTC."""
 
 
 def list_files(io: FileIO, location: str) -> Iterator[ListedFile]:
-    """Every file below the location, in no order; links are not followed. Nothing where there is no such place.
+    """All files below the location, in no particular order. Links are not followed. Nothing if the location does not
+    exist.
 
-    Raises UnsupportedFeatureError for a FileIO that cannot list, StorageError where the store cannot be asked.
+    Raises UnsupportedFeatureError for a FileIO that cannot list, StorageError if the store cannot be reached.
     """
     root = location.rstrip("/")
     path = local_path(root)
@@ -83,11 +84,11 @@ def _list_with_fsspec(io: Any, root: str) -> Iterator[ListedFile]:
 
 
 _FSSPEC_TIMES = ("LastModified", "last_modified", "updated", "mtime")
-"""S3, Azure, Google, local: what fsspec calls the time of the last write."""
+"""The names that fsspec uses for the modification time: S3, Azure, Google, local."""
 
 
 def _below(root: str, path: str, found: str) -> str:
-    """The file system drops the scheme, some the leading slash; what follows the listed path is the same."""
+    """File systems drop the scheme, and some drop the leading slash. The part after the listed path stays the same."""
     return f"{root}/{found.strip('/').removeprefix(path.strip('/')).lstrip('/')}"
 
 

@@ -1,4 +1,4 @@
-"""A cache of what immutable files contain, bounded by memory and shared by the threads of a scan."""
+"""A cache for the contents of immutable files, bounded by memory and shared by the threads of a scan."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ V = TypeVar("V")
 
 
 class LoadingCache(Generic[K, V]):
-    """Loads a value once however many threads ask for it: twenty tasks with one delete file would read it twenty times.
+    """Loads each value once, even if many threads request it: otherwise twenty tasks would read one delete file twenty
+    times.
 
-    Thread-safe. A copy that travels to another process arrives empty.
+    Thread-safe. A copy that is sent to another process is empty.
     """
 
     def __init__(self, capacity_bytes: int, size_bytes: Callable[[V], int]) -> None:
@@ -28,7 +29,7 @@ class LoadingCache(Generic[K, V]):
         remade_in_children(self)
 
     def remake_in_child(self) -> None:
-        """What other threads are loading is loaded again; what is held is held."""
+        """Forget the values that other threads are loading; loaded values stay."""
         self._loading: dict[K, Future[V]] = {}
         self._lock = Lock()
 
@@ -36,7 +37,7 @@ class LoadingCache(Generic[K, V]):
         return type(self), (self._capacity_bytes, self._size_bytes)
 
     def get_or_load(self, key: K, load: Callable[[], V]) -> V:
-        """The value of the key, from `load` when it is not held; after a failure the next caller loads again."""
+        """The value of the key, from `load` if it is not in the cache. After a failure the next caller loads again."""
         with self._lock:
             value = self._held.get(key)
             if value is not None:
@@ -60,11 +61,11 @@ class LoadingCache(Generic[K, V]):
         return value
 
     def held(self, key: K) -> V | None:
-        """The value, if it was loaded before."""
+        """The value if it was loaded before."""
         with self._lock:
             return self._held.get(key)
 
     def hold(self, key: K, value: V) -> None:
-        """Keep a value that was loaded together with others."""
+        """Store a value that was loaded together with others."""
         with self._lock:
             self._held.put(key, value, self._size_bytes(value))

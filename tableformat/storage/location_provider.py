@@ -1,4 +1,4 @@
-"""The location provider of a table: where its new files go."""
+"""The location provider of a table: it chooses the locations of new files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _PROVIDER: Final = "write.py-location-provider.impl"
 
 
 def location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
-    """PyIceberg's, or the class that the table names. InvalidArgumentError for one that cannot be had here."""
+    """PyIceberg's provider, or the class that the table names. Raises InvalidArgumentError if the class is not
+    available."""
     named = properties.get(_PROVIDER)
     if not named:
         return load_location_provider(table_location, dict(properties))

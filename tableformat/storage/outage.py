@@ -1,4 +1,4 @@
-"""Tells storage that cannot be reached from files that are damaged or gone: only the latter is corruption."""
+"""Distinguishes unreachable storage from damaged or missing files: only the latter are corruption."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tableformat.errors import CorruptFileError, StorageError, TableFormatError
 from tableformat.storage.fsspec_io import is_fsspec
 
 _CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
-"""Packages whose errors are about the way to a store, whatever their base class is."""
+"""Packages whose errors concern the connection to a store, whatever their base class is."""
 _CHECKSUM_ERROR: Final = "FlexibleChecksumError"
-"""botocore's, whose name is not there in older versions of it."""
+"""The error of botocore, which older versions do not have."""
 _ARROW_MARKS: Final = ("AWS Error", "google::cloud", "GCS returned", "Azure", "Curl", "curlCode")
-"""What Arrow puts into the text of its errors about a store: it raises a bare OSError for those, as for bad Parquet."""
+"""Texts in Arrow's errors about a store. Arrow raises a plain OSError for these, as it does for invalid Parquet."""
 
 
 _SIZE_ASKED_FOR: Final = re.compile(r"of size (-?\d+)")
 _ADDRESSABLE_BYTES: Final = 1 << 47
-"""What a process can address. A file that asks for more at once is damaged, whatever the memory of the machine is."""
+"""The address space of a process. A file that requests more at once is damaged, on any machine."""
 _NO_THREAD: Final = ("can't start new thread", "Failed to launch worker thread")
-"""What Python and Arrow raise, both without an error number."""
+"""Errors of Python and Arrow without an error number."""
 
 
 def raise_unless_damage(location: str, error: BaseException, done: str = "read") -> None:
-    """DA-8: raise what an error says of the process or of the way to the bytes; return when it says that the bytes of
-    the file are wrong. Every caller that raises CorruptFileError for errors of other libraries asks here before.
+    """DA-8: raise the error if it concerns the process or the connection to the bytes. Return if the bytes of the file
+    are invalid. Every caller that raises CorruptFileError for errors of other libraries calls this first.
 
-    A MemoryError is raised as it is, everything else as a StorageError.
+    A MemoryError is raised unchanged, everything else as a StorageError.
     """
     if isinstance(error, MemoryError) and not _asks_for_the_impossible(error):
         raise error
@@ -57,7 +57,7 @@ def _asks_for_the_impossible(error: MemoryError) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the error, or what caused it, is about the way to the bytes and not about the bytes."""
+    """Whether the error, or its cause, concerns the connection to the bytes and not the bytes."""
     cause: BaseException | None = error
     while cause is not None:
         if _is_about_the_way(cause):
@@ -75,7 +75,7 @@ def _is_about_the_way(error: BaseException) -> bool:
 
 
 def storage_error(location: str, error: BaseException, done: str) -> StorageError:
-    """What to raise for a file that could not be `done` ("read", "written", ...)."""
+    """The error for a file that could not be `done` ("read", "written", ...)."""
     if type(error).__name__ == _CHECKSUM_ERROR:
         return StorageError(
             f"{location} could not be {done}: its bytes are not those that the store has a checksum of: {error}. Try "
@@ -88,10 +88,10 @@ def storage_error(location: str, error: BaseException, done: str) -> StorageErro
 
 
 def missing_file(io: FileIO, location: str, path: str | None) -> TableFormatError:
-    """What to raise for a file that metadata names and that is not there.
+    """The error for a file that metadata names and that does not exist.
 
-    StorageError where what holds it, the directory or the bucket, is not there either, such as a file system that is
-    not mounted; CorruptFileError else.
+    A StorageError if its directory or bucket does not exist either, as on a file system that is not mounted. Otherwise
+    a CorruptFileError.
     """
     try:
         holder = _missing_holder(io, location, path)
@@ -112,7 +112,7 @@ def missing_file(io: FileIO, location: str, path: str | None) -> TableFormatErro
 
 
 def _missing_holder(io: FileIO, location: str, path: str | None) -> str | None:
-    """The table's directory or the bucket, where it is missing as well."""
+    """The directory of the table or the bucket, if it does not exist either."""
     if path is not None:
         directory = os.path.dirname(os.path.dirname(path))
         return None if os.path.isdir(directory) else f"the directory {directory}"

@@ -1,9 +1,9 @@
-"""Reads a table that was moved or copied, whose metadata names files at their former location.
+"""Reads a table that was moved or copied, and whose metadata names the former locations of its files.
 
-Iceberg metadata holds full locations. A table that was copied to another directory, downloaded, or written with
-locations relative to a working directory still has every file at the same place *below its own directory*, so it is
-enough to exchange the prefix. Locations inside the metadata stay as they are written: position deletes match data files
-by the stated path (DA-10), only opening a file goes to the actual one.
+Iceberg metadata holds full locations. After a copy to another directory, a download, or a write with relative
+locations, every file has the same path *below the directory of the table*. So it is enough to replace the prefix.
+Locations in metadata are not changed: position deletes match data files by the path in metadata (DA-10), and only
+opening a file uses the actual path.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from tableformat.storage.location import one_spelling
 
 
 class RelocatedFileIO(FileIO):
-    """A FileIO that opens `<stated>/...` at `<actual>/...`, however it is spelt, and the rest where it says; picklable.
+    """A FileIO that opens `<stated>/...` at `<actual>/...` in any spelling, and other locations unchanged. Can be
+    pickled.
 
-    `read_table_metadata` uses it when the files that the metadata names are not at the stated place but are next to the
-    metadata file.
+    `read_table_metadata` uses it if the files that the metadata names are next to the metadata file and not at the
+    stated location.
     """
 
     def __init__(self, inner: FileIO, stated: str, actual: str) -> None:
@@ -27,7 +28,7 @@ class RelocatedFileIO(FileIO):
         self.actual_directory = actual.rstrip("/")
 
     def actual(self, location: str) -> str:
-        """Where the file that the metadata calls `location` is."""
+        """The actual location of the file that the metadata calls `location`."""
         inside = one_spelling(location).removeprefix(self.stated_directory + "/")
         return f"{self.actual_directory}/{inside}" if inside != one_spelling(location) else location
 

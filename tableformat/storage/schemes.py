@@ -1,4 +1,4 @@
-"""Kinds of locations that no FileIO opens: an error that says which there are."""
+"""Refuses locations of a kind that no FileIO opens, with the list of known kinds."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tableformat.errors import InvalidArgumentError, nearest_hint
 
 
 def check_scheme(location: str, properties: Mapping[str, str]) -> None:
-    """InvalidArgumentError for a location of another kind than FileIOs are known for, unless `properties` name one."""
+    """Raise InvalidArgumentError for a location whose scheme no FileIO knows, unless `properties` name a FileIO."""
     if PY_IO_IMPL not in properties and is_unknown(location):
         raise unknown_scheme(location)
 
 
 def is_unknown(location: str) -> bool:
     scheme = urlparse(location).scheme
-    # One letter is a drive.
+    # One letter is a Windows drive.
     return len(scheme) > 1 and scheme not in SCHEMA_TO_FILE_IO
 
 
 def unknown_scheme(location: str) -> InvalidArgumentError:
-    """What to raise for such a location."""
+    """The error for such a location."""
     scheme = urlparse(location).scheme
     hint = nearest_hint(scheme, sorted(SCHEMA_TO_FILE_IO))
     return InvalidArgumentError(

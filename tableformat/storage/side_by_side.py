@@ -1,4 +1,4 @@
-"""Reads and writes small files side by side."""
+"""Reads and writes small files concurrently."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tableformat.storage.location import local_path
 from tableformat.storage.storage import actual_location, write_bytes
 
 _REMOTE_READERS: Final = 16
-"""Files of an object store that are requested at the same time."""
+"""The number of concurrent requests to an object store."""
 _LOCAL_FILES_MIN: Final = 8
-"""With fewer local files to make threads takes as long as they save."""
+"""For fewer local files, starting threads costs as much as it saves."""
 _LOCAL_BYTES_MIN: Final = 16 * 1024
-"""Of local files on average: to open smaller ones takes longer than to decode them, and two threads that open files
-wait for each other."""
+"""The average size of local files from which threads help. Opening a smaller file takes longer than decoding it, and
+two threads that open files block each other."""
 _REMOTE_WRITERS: Final = 4
 _HELD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of files that wait for their upload."""
+"""The size of files that wait for their upload."""
 WriteBytes = Callable[[str, bytes], int]
 """Writes a new file at a location and returns its size in bytes."""
 _Item = TypeVar("_Item")
@@ -32,8 +32,8 @@ _Content = TypeVar("_Content")
 
 
 def reader_count(location: str) -> int:
-    """How many threads read files that lie there: those of an object store wait for requests, local ones for
-    processors."""
+    """The number of threads that read files at this location. Files in an object store wait for requests, local files
+    for processors."""
     return pa.cpu_count() if local_path(location) is not None else _REMOTE_READERS
 
 
@@ -43,9 +43,10 @@ def read_side_by_side(
     location: Callable[[_Item], str],
     size_bytes: Callable[[_Item], int],
 ) -> list[_Content]:
-    """What `read` gives for each item, in their order; `location` says where an item is, `size_bytes` how much is read.
+    """The result of `read` for each item, in order. `location` gives the location of an item, `size_bytes` the bytes to
+    read.
 
-    Files of an object store wait for requests, local ones for processors. The first error in the order of the items is
+    Files in an object store wait for requests, local files for processors. The first error in the order of the items is
     raised.
     """
     if all(local_path(location(item)) is not None for item in items):
@@ -61,9 +62,8 @@ def read_side_by_side(
 
 @contextmanager
 def writes_side_by_side(io: FileIO, directory: str) -> Iterator[WriteBytes]:
-    """What writes files below the directory as `write_bytes` does: those of an object store at the same time, so that
-    one need not wait for the answer to another. At the end of the block all are there, or the first error is raised.
-    """
+    """A function that writes files below the directory like `write_bytes`. Files in an object store are uploaded
+    concurrently. At the end of the block all files exist, or the first error is raised."""
     if local_path(actual_location(io, directory)) is not None:
         yield partial(write_bytes, io)
         return

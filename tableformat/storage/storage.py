@@ -1,7 +1,7 @@
 """Reads, writes and removes files: local paths through the operating system, all others through PyIceberg's FileIO.
 
-The local path is not for show: a commit writes three small files and a plan may read thousands, and a FileIO spends
-more time on parsing the location and on asking for the file's size than the disk spends on the bytes.
+*Why not FileIO for all.* A commit writes three small files, and a plan may read thousands. A FileIO spends more time on
+parsing the location and requesting the size than the disk spends on the bytes.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from tableformat.storage.uploads import new_file
 _READ_FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _READ_ON_BYTES: Final = 64 * 1024
 _named_on_disk: Final[set[Path]] = set()
-"""Directories whose names were synced; to sync a directory that has nothing new costs a flush of the disk all the
-same."""
+"""Directories whose names were synced. Syncing a directory without new names still costs a flush of the disk."""
 
 
 def actual_location(io: FileIO, location: str) -> str:
-    """Where the file that metadata calls `location` really is: another place only for a table that was moved."""
+    """The actual location of the file that metadata calls `location`. It differs only for a table that was moved."""
     return io.actual(location) if isinstance(io, RelocatedFileIO) else location
 
 
 def same_places(io: FileIO, locations: Iterable[str], others: Iterable[str]) -> frozenset[str]:
-    """Those of the locations that lead to the file that one of the others leads to."""
+    """The locations that lead to the same file as one of the others."""
     taken = {place_of(actual_location(io, each)) for each in others}
     return frozenset(each for each in locations if taken and place_of(actual_location(io, each)) in taken)
 
 
 def _inner(io: FileIO) -> FileIO:
-    """What opens files at their actual locations."""
+    """The FileIO that opens files at their actual locations."""
     return io.inner if isinstance(io, RelocatedFileIO) else io
 
 
@@ -53,7 +52,7 @@ def exists(io: FileIO, location: str) -> bool:
 
 
 def size_bytes(io: FileIO, location: str) -> int | None:
-    """Size of the file; None when there is no such file."""
+    """The size of the file; None if it does not exist."""
     path = local_path(actual_location(io, location))
     try:
         with _asked(location, "looked at"):
@@ -65,12 +64,12 @@ def size_bytes(io: FileIO, location: str) -> int | None:
 def open_input(io: FileIO, location: str, length: int | None = None) -> pa.NativeFile:
     """A seekable binary file for Parquet and Avro readers; the caller closes it.
 
-    Raises CorruptFileError when there is no such file, or when it is shorter than `length`, its size in bytes as the
-    metadata states it.
+    Raises CorruptFileError if the file does not exist, or if it is shorter than `length`, its size in bytes according
+    to the metadata.
     """
     path = local_path(actual_location(io, location))
     try:
-        # Not a memory map: its pages count as this process's memory and would grow with the table.
+        # No memory map: its pages count as memory of this process and would grow with the table.
         with _asked(location, "opened"):
             file = pa.OSFile(path, "rb") if path is not None else _as_native(io.new_input(location).open(), "r")
     except FileNotFoundError as error:
@@ -82,7 +81,7 @@ def open_input(io: FileIO, location: str, length: int | None = None) -> pa.Nativ
 
 
 def read_bytes(io: FileIO, location: str, size_bytes: int | None = None) -> bytes:
-    """The whole file, whose size may be known. Raises CorruptFileError when there is no such file."""
+    """The whole file, whose size may be known. Raises CorruptFileError if it does not exist."""
     path = local_path(actual_location(io, location))
     try:
         with _asked(location, "read"):
@@ -95,8 +94,8 @@ def read_bytes(io: FileIO, location: str, size_bytes: int | None = None) -> byte
 
 
 def _read_local(path: str, size_bytes: int | None) -> bytes:
-    """With a size, which need not be right, by three calls of the system: `open` makes eight, and a thread that reads
-    many small files waits for its turn after each."""
+    """Read with three system calls. `size` may be wrong. `open` makes eight calls, and a thread that reads many small
+    files waits for its turn after each."""
     if size_bytes is None:
         with open(path, "rb") as file:
             return file.read()
@@ -114,11 +113,11 @@ def _read_local(path: str, size_bytes: int | None) -> bytes:
 
 
 def write_bytes(io: FileIO, location: str, *parts: bytes) -> int:
-    """Create the file from its parts, which are not joined, and return its size in bytes; files are immutable, so an
-    existing one raises AlreadyExistsError.
+    """Create the file from its parts, which are not joined, and return its size in bytes. Raises AlreadyExistsError if
+    the file exists, because files are immutable.
 
-    A local file that could not be written whole is removed again. In an object store a name without a UUID is looked up
-    before.
+    A local file that could not be written completely is removed. In an object store, a name without a UUID is looked up
+    first.
     """
     path = local_path(actual_location(io, location))
     try:
@@ -136,9 +135,9 @@ def write_bytes(io: FileIO, location: str, *parts: bytes) -> int:
 
 
 def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFile]:
-    """FM-1: a new file to write to, as a context manager; an existing one raises AlreadyExistsError.
+    """FM-1: a new file to write to, as a context manager. Raises AlreadyExistsError if it exists.
 
-    A file that fails in the middle stays: the writer that knows all files of its operation removes them.
+    A file whose writing fails is kept: the writer, which knows all files of its operation, removes them.
     """
     return _opened_output(io, location)
 
@@ -149,7 +148,7 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
     try:
         with writing(location):
             if path is not None:
-                # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
+                # Arrow's own file has no exclusive mode: create the empty file first, then Arrow truncates it.
                 create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
                 file = pa.OSFile(path, "wb")
             else:
@@ -162,7 +161,8 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
 
 @contextlib.contextmanager
 def reading(location: str, done: str = "read") -> Iterator[None]:
-    """What the disk or the store says while another library reads a file, or lists a directory, as a StorageError."""
+    """Raises errors of the disk or the store as StorageError while another library reads a file or lists a directory.
+    Raises errors of the disk or the store as StorageError while another library reads a file or lists a directory."""
     try:
         with _told(location, done):
             yield
@@ -172,8 +172,8 @@ def reading(location: str, done: str = "read") -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(location: str) -> Iterator[None]:
-    """What the disk or the store says while a file is written to, as a StorageError: many a store says it when the file
-    is closed. What is not found then is the place for the file, such as its bucket."""
+    """Raises errors of the disk or the store as StorageError while a file is written. Many stores report them when the
+    file is closed. "Not found" then means the directory or bucket of the file."""
     try:
         with _told(location, "written"):
             yield
@@ -182,10 +182,10 @@ def writing(location: str) -> Iterator[None]:
 
 
 def sync_files(io: FileIO, locations: Iterable[str]) -> None:
-    """Have local files on the disk, whoever wrote them: their bytes, and their names in all directories above them.
+    """Flush local files to the disk, whoever wrote them: their bytes, and their names in all directories above them.
 
-    Files elsewhere are left to their store, which has them when it has answered. Raises OSError where the disk failed,
-    of which an earlier write may not have told.
+    Other files are durable when their store has answered. Raises OSError if the disk failed; an earlier write may not
+    have reported it.
     """
     stated = (local_path(actual_location(io, location)) for location in locations)
     paths = sorted({Path(os.path.abspath(path)) for path in stated if path is not None})
@@ -197,7 +197,7 @@ def sync_files(io: FileIO, locations: Iterable[str]) -> None:
 
 
 def delete_if_present(io: FileIO, location: str) -> None:
-    """Remove the file; one that is gone already is no error."""
+    """Remove the file. A missing file is not an error."""
     path = local_path(actual_location(io, location))
     with contextlib.suppress(FileNotFoundError), _told(location, "removed"):
         if path is not None:
@@ -207,11 +207,11 @@ def delete_if_present(io: FileIO, location: str) -> None:
 
 
 def _sync_name(directory: Path) -> None:
-    """Have the name of a directory on the disk, which may be new and made by another process: it is in the directory
-    above, whose own name counts as much."""
+    """Flush the name of a directory to the disk. Another process may have created the directory. Its name is in the
+    directory above, whose own name has to be flushed too."""
     if directory in _named_on_disk or directory.parent == directory:
         return
-    # Where names cannot be listed none was made by this user's processes.
+    # If names cannot be listed, no process of this user created one.
     if os.access(directory.parent, os.R_OK):
         _sync(directory.parent)
     _sync_name(directory.parent)
@@ -227,7 +227,7 @@ def _sync(path: Path) -> None:
 
 
 def create_local(path: str, create: Callable[[], Any]) -> Any:
-    """Directories are made when the first file needs them, not looked up before every file."""
+    """Directories are created when the first file needs them, and not looked up before every file."""
     try:
         return create()
     except FileNotFoundError:
@@ -253,8 +253,7 @@ def _as_native(file: Any, mode: str) -> pa.NativeFile:
 
 @contextlib.contextmanager
 def _asked(location: str, done: str) -> Iterator[None]:
-    """As `_told`, for what is done with the location alone: what a file system says of its form is an
-    InvalidArgumentError."""
+    """Like `_told`, for calls that use the location only: an error about its form is an InvalidArgumentError."""
     try:
         with _told(location, done):
             yield
@@ -266,8 +265,8 @@ def _asked(location: str, done: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _told(location: str, done: str) -> Iterator[None]:
-    """What the operating system or the store says as a StorageError, InvalidArgumentError for a location that no FileIO
-    opens; that there is a file, or none, is for the caller to judge."""
+    """Raises errors of the operating system or the store as StorageError, and InvalidArgumentError for a location that
+    no FileIO opens. The caller handles a file that exists, or does not exist."""
     try:
         yield
     except (FileNotFoundError, FileExistsError, TableFormatError):

@@ -1,9 +1,9 @@
-"""New files of an object store, in as few requests as it takes.
+"""Creates new files in an object store with as few requests as possible.
 
-A commit writes six small files, and each request of a store takes tens of milliseconds. PyIceberg looks whether there
-is such a file, which are two requests of Arrow's, and Arrow uploads a file of any size in parts, which are three: five
-for each file, one after the other. A name that nobody else can have needs no look, and a file of one part is one
-request, if the store may say at the end of it what it has against the file.
+A commit writes six small files, and each request takes tens of milliseconds. PyIceberg checks whether the file exists,
+which takes Arrow two requests, and Arrow uploads a file of any size in parts, which takes three. That is five requests
+for each file, one after the other. A name that no one else can use need not be checked, and a file of one part is one
+request if errors may be reported when the file is closed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _FILE_SYSTEMS: Final = 64
 
 
 def new_file(io: FileIO, location: str) -> Any:
-    """A stream to a new file, which exists when the stream was closed. FileExistsError where there is one already; a
-    name with a UUID is not looked up."""
+    """A stream to a new file, which exists when the stream is closed. Raises FileExistsError if the file exists; a name
+    with a UUID is not checked."""
     is_unique = _UUID.search(location.rpartition("/")[2]) is not None
     file_system_and_path = _s3(io, location) if is_unique else None
     if file_system_and_path is None:
@@ -33,8 +33,9 @@ def new_file(io: FileIO, location: str) -> Any:
 
 
 def _s3(io: FileIO, location: str) -> tuple[Any, str] | None:
-    """Arrow's file system of the location that opens files with their first bytes; None for any other."""
-    # A strategy for retries is not among the options that a file system tells.
+    """Arrow's file system of the location, set to open files when their first bytes are written; None for other stores.
+    Arrow's file system of the location, set to open files when their first bytes are written; None for other stores."""
+    # A retry strategy is not among the options that a file system reports.
     if not isinstance(io, PyArrowFileIO) or S3_RETRY_STRATEGY_IMPL in io.properties:
         return None
     scheme, host, path = io.parse_location(location, io.properties)
@@ -44,6 +45,6 @@ def _s3(io: FileIO, location: str) -> tuple[Any, str] | None:
 
 @lru_cache(_FILE_SYSTEMS)
 def _deferring(pickled: bytes) -> Any:
-    """File systems have no hash, but a form that travels, with all of their options."""
+    """File systems cannot be hashed, but they can be serialized with all their options."""
     construct, (options,) = pickle.loads(pickled).__reduce__()
     return construct({**options, "allow_delayed_open": True})
