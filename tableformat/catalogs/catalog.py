@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 class Catalog(CatalogNames):
     """A catalog of Iceberg tables with range deletes.
 
-    A context manager that closes itself; examples begin as those of `Table`.
+    A catalog is a context manager that closes itself. Examples start with the lines shown for `Table`.
 
-    One of `open_catalog` can be pickled, as can its tables and their scans: what travels is how it was opened, and it
-    is opened anew. Options with secrets in them, and those that a catalog gives out for a table's files, travel too, in
-    plain; so pickles go only where these may.
+    A catalog of `open_catalog`, its tables and their scans can be pickled. The pickle holds the arguments of
+    `open_catalog`, and the other process opens the catalog again. These arguments, and options that a catalog returns
+    for the files of a table, may contain secrets in plain text.
 
     >>> with tf.open_catalog("lake/") as lake:
     ...     print(lake.load_table("db.calendars").scan().count())
@@ -105,12 +105,12 @@ class Catalog(CatalogNames):
         )
 
     def report_to(self, reporter: Reporter | None) -> None:
-        """Have `reporter` called with a `ScanReport` after each scan of a table of this catalog was planned, and with a
-        `CommitReport` after each snapshot that a verb or a job committed; None ends it.
+        """Call `reporter` with a `ScanReport` after each planned scan, and with a `CommitReport` after each committed
+        snapshot. None ends the reports.
 
-        `to_dict()` of both is the JSON of Iceberg's REST specification, values of filters included. Holds for handles
-        that exist already, in this process; scans by `table.scan`, not those that verbs and jobs make of their own. An
-        error of the reporter is logged as a warning, since what it was told of has happened.
+        `to_dict()` of a report is the JSON of Iceberg's REST specification, including the values of filters. The
+        reporter also gets the reports of existing handles in this process. Scans that an operation or a job makes
+        internally are not reported. If the reporter raises an error, a warning is logged.
 
         >>> reports = []
         >>> catalog.report_to(reports.append)
@@ -125,7 +125,7 @@ class Catalog(CatalogNames):
         set_reporter(self.iceberg, reporter)
 
     def close(self) -> None:
-        """Release the connections of the catalog; tables that were loaded stay readable.
+        """Close the connections of the catalog. Tables that were loaded stay readable.
 
         >>> table = catalog.load_table("db.calendars")
         >>> catalog.close()
@@ -154,22 +154,23 @@ class Catalog(CatalogNames):
     ) -> Table:
         """Create an empty table.
 
-        `schema` is of pyarrow, PyIceberg or what exports its columns to Arrow, such as a `polars.Schema`; of a data
-        frame it is `pa.table(frame).schema`. Arrow types that Iceberg lacks become those in which their values are
-        stored: time zones UTC, and nanoseconds, before version 3, microseconds.
+        `schema` is a schema of pyarrow or PyIceberg, or an object that exports its columns to Arrow, such as a
+        `polars.Schema`. For a data frame use `pa.table(frame).schema`. Arrow types that Iceberg lacks become the type
+        in which their values are stored: timestamps with a time zone become UTC, and before version 3 nanoseconds
+        become microseconds.
 
-        `key` names the columns that identify a row, most significant first: they become required, the default sort
-        order and what `upsert`, `delete_prefix` and `replace` go by. `partition_by` takes Iceberg's transforms as text,
-        such as `"bucket(16, id1)"` or `"day(ts)"`. The property `format-version` is "2" or "3"; version 3 has deletion
-        vectors, row ids, nanosecond timestamps and default values, and needs a catalog that can write it.
+        `key` names the columns that identify a row, most significant first. They become required, and the table is
+        sorted by them. `upsert`, `delete_prefix` and `replace` use the key. `partition_by` takes Iceberg's transforms
+        as text, such as `"bucket(16, id1)"` or `"day(ts)"`. The property `format-version` is "2" or "3". Version 3 has
+        deletion vectors, row ids, nanosecond timestamps and default values; not every catalog can write it.
 
-        `range_partitions` says which ranges of the key space exist; rows elsewhere are refused. Where their step is one
-        of Iceberg's transforms, the table is partitioned by it, unless `partition_by` names the column.
+        `range_partitions` declares which ranges of the key space exist; rows outside of them are rejected. If their
+        step is one of Iceberg's transforms, the table is partitioned by it, unless `partition_by` names the column.
 
-        Properties of the catalog named `table-default.<name>` are those of its new tables that `properties` does not
-        give, `table-override.<name>` those that it cannot give otherwise.
+        Properties of the catalog named `table-default.<name>` are defaults for new tables. Those named
+        `table-override.<name>` cannot be changed by `properties`.
 
-        With `exist_ok` a table of that name is returned as it is.
+        With `exist_ok`, an existing table of that name is returned unchanged.
 
         >>> rows = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("name", pa.string())])
         >>> events = catalog.create_table("db.events", rows, key=["id", "at"], partition_by=["day(at)"])
@@ -207,10 +208,10 @@ class Catalog(CatalogNames):
         location: str | None = None,
         range_partitions: RangePartitions | None = None,
     ) -> CreateTableTransaction:
-        """The creation of a table, to be committed by the caller; arguments as for `create_table`.
+        """Prepare the creation of a table; the caller commits it. The arguments are those of `create_table`.
 
-        Raises AlreadyExistsError for a table that is there already; the commit raises PyIceberg's
-        TableAlreadyExistsError for one that came meanwhile.
+        Raises AlreadyExistsError if the table exists. The commit raises PyIceberg's TableAlreadyExistsError if the
+        table was created in the meantime.
 
         >>> creation = catalog.stage_table("db.names", pa.schema([("name", pa.string())]))
         >>> catalog.table_exists("db.names"), creation.commit_transaction().name(), catalog.table_exists("db.names")
@@ -257,14 +258,12 @@ class Catalog(CatalogNames):
         `rows` is what `Table.append` takes, or the path of a Parquet file or of a directory of them; directories such
         as `country=DE` become columns.
 
-        `mode` applies if the table exists: "append" adds the rows, "overwrite" replaces all rows, "upsert" replaces
-        the rows with the same key, "error" raises AlreadyExistsError. `schema_mode="merge"` adds columns that an
-        existing table lacks, and widens types, as `Table.merge_schema` does; the table keeps them if the write fails.
+        `mode` applies if the table exists: "append" adds the rows, "overwrite" replaces all rows, "upsert" replaces the
+        rows with the same key, "error" raises AlreadyExistsError. `schema_mode="merge"` adds columns that an existing
+        table lacks, and widens types, as `Table.merge_schema` does; the table keeps them if the write fails.
 
-        `key`, `partition_by` and `properties` define a
-        new table, as in `create_table`. If the table exists, they are optional and have to agree with it.
-
-        If the rows of a new table are rejected, the empty table remains.
+        `key`, `partition_by` and `properties` define a new table, as in `create_table`. If the table exists, they are
+        optional and have to agree with it. If the rows of a new table are rejected, the empty table remains.
 
         >>> people = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
         >>> catalog.write("hr.people", people, key=["id"]).added_row_count
@@ -310,9 +309,9 @@ class Catalog(CatalogNames):
         return sql_of_catalog(self, text)
 
     def load_table(self, identifier: Identifier, *, branch: str = MAIN_BRANCH) -> Table:
-        """The table as it is now; reads and writes go to `branch`.
+        """The table at its newest metadata. Reads and writes use `branch`.
 
-        Raises TableNotFoundError with the nearest name, SnapshotNotFoundError for a branch that is not there.
+        Raises TableNotFoundError with the nearest name, SnapshotNotFoundError if the branch does not exist.
 
         >>> catalog.load_table("db.calendars").scan().count()
         3
@@ -325,11 +324,11 @@ class Catalog(CatalogNames):
             return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
-        """Add a table that exists as files, by its current metadata file.
+        """Add an existing table to the catalog by the location of its current metadata file.
 
-        Raises TableNotFoundError where there is no such file, CorruptFileError for one that is no table metadata,
-        InvalidArgumentError for a directory and for a table that is not where its metadata says, AlreadyExistsError for
-        a table that a lake has under another name (LK-25); then nothing is changed.
+        Raises TableNotFoundError if the file does not exist, CorruptFileError if it is not table metadata,
+        InvalidArgumentError for a directory or for a table that is not at the location in its metadata, and
+        AlreadyExistsError for a table that the lake has under another name. Nothing is changed in these cases.
 
         >>> catalog.drop_table("db.calendars")
         >>> registered = catalog.register_table("db.registered", table.iceberg.metadata_location)
@@ -351,11 +350,11 @@ class Catalog(CatalogNames):
     def adopt_table(
         self, identifier: Identifier, *, key: Sequence[str] | None = None, dry_run: bool = False
     ) -> AdoptResult:
-        """Give a table of another writer a key, by default the identifier fields of its schema.
+        """Give a table of another writer a key. The default is the identifier fields of its schema.
 
-        Key columns that may be null become required, once no row of any branch has a null in them: metadata says so of
-        most files, the others are read (LK-9). Raises InvalidKeyError where a row has one, CommitConflictError where
-        another writer committed meanwhile. The result has what `health` finds.
+        Optional key columns become required if no row of any branch has a null in them. Metadata shows this for most
+        files; the others are read. Raises InvalidKeyError if a row has a null, CommitConflictError if another writer
+        committed in the meantime. The result has the findings of `health`.
 
         >>> events = catalog.create_table("db.events", pa.schema([("id", pa.int64()), ("at", pa.int64())]))
         >>> result = events.append(pa.table({"id": [1, 2], "at": [5, 5]}))
@@ -368,7 +367,7 @@ class Catalog(CatalogNames):
         return adopt_table(self.load_table(identifier), key, dry_run=dry_run)
 
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
-        """Rename a table; its files stay where they are.
+        """Rename a table. Its files are not moved.
 
         >>> catalog.rename_table("db.calendars", "db.opening_days").name
         'db.opening_days'
@@ -386,12 +385,12 @@ class Catalog(CatalogNames):
                 raise self._names.exists_already(to_identifier) from error
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
-        """Take a table out of the catalog; with `purge` its files are removed as well.
+        """Remove a table from the catalog. With `purge`, its files are removed too.
 
-        A table that cannot be read is taken out like any other, and cannot be purged: what is its own is not known.
-        Purging removes the files of the table's own that its metadata names, in every retained snapshot, and nothing
-        else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53). With the table property
-        `gc.enabled` = `false` it is an UnsupportedFeatureError, and the table stays.
+        A table that cannot be read is removed, but it cannot be purged, because its files are not known. Purging
+        removes the files in the table's directory that the metadata of a retained snapshot names, and no others. A
+        named file in another directory is kept, and a warning is logged. If the table property `gc.enabled` is `false`,
+        purging raises UnsupportedFeatureError and the table stays.
 
         >>> catalog.drop_table("db.calendars", purge=True)
         >>> catalog.list_tables("db")
@@ -422,16 +421,16 @@ class Catalog(CatalogNames):
         progress: Progress | None = None,
         **options: str,
     ) -> RelocateResult:
-        """Have the metadata of a lake say where it is, or copy its tables to another lake.
+        """Update the locations in the metadata of a lake that moved, or copy its tables to another lake.
 
-        Without `to`, for a lake that was moved or copied: metadata, manifests and deletes by position are written anew,
-        with the locations of now, beside the old files; data files stay. `outside` says what becomes of tables outside
-        of the lake: "keep" (the lake was moved, nobody else has them) or "forget" (drop their names here).
+        Without `to`, for a lake that was moved or copied: metadata, manifests and position deletes are written again
+        with the current locations; data files stay. `outside` handles tables outside of the lake's directory: "keep"
+        (the lake was moved, and no other lake has them) or "forget" (remove their names from this lake).
 
-        With `to`, a directory or a prefix of an object store: `tables`, all by default, are copied with every retained
-        snapshot, branch and tag, which is a backup; the same call on the copy restores it. `replace` brings tables that
-        are there to the state of now, copying what they lack. `options` are those of `open_catalog(to)`, such as
-        `catalog_file`. An attempt that was ended is made again, and goes on (LK-6 to LK-8).
+        With `to`, a directory or a prefix of an object store: `tables`, by default all, are copied with every retained
+        snapshot, branch and tag. This is a backup; the same call on the copy restores it. `replace` updates tables that
+        exist there, and copies only files that are missing. `options` are those of `open_catalog(to)`, such as
+        `catalog_file`. A repeated call continues an interrupted one.
 
         >>> result = catalog.relocate("backup/")
         >>> [(each.table, each.copied_files_count) for each in result.tables]

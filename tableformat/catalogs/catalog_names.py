@@ -75,9 +75,9 @@ class CatalogNames:
                 ) from error
 
     def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
-        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well.
+        """The namespaces in `parent`, dotted and sorted. With `recursive`, nested namespaces are included.
 
-        All of the catalog's own without `parent`; InvalidArgumentError for a name that is empty.
+        Without `parent`, the top-level namespaces. Raises InvalidArgumentError for an empty name.
 
         >>> catalog.create_namespace("db.archive")
         >>> catalog.list_namespaces(), catalog.list_namespaces("db"), catalog.list_namespaces(recursive=True)
@@ -93,7 +93,7 @@ class CatalogNames:
         return sorted(names)
 
     def namespace_exists(self, namespace: Identifier) -> bool:
-        """Whether there is a namespace of that name.
+        """Whether the namespace exists.
 
         >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
         (True, False)
@@ -102,8 +102,8 @@ class CatalogNames:
         return self.iceberg.namespace_exists(identifier_parts(namespace))
 
     def list_tables(self, namespace: Identifier | None = None) -> list[str]:
-        """Tables of a namespace, or without one those of all namespaces, as identifiers that `load_table` takes,
-        sorted; a name with a dot stands in double quotes, as in `db."a.b"` (LK-1).
+        """The tables of a namespace, by default of all namespaces, as sorted identifiers that `load_table` takes. A
+        name with a dot is in double quotes, as in `db."a.b"`.
 
         >>> catalog.create_namespace("archive")
         >>> catalog.list_tables("archive"), catalog.list_tables()
@@ -117,7 +117,8 @@ class CatalogNames:
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
 
     def list_views(self, namespace: Identifier | None = None) -> list[str]:
-        """Views of a namespace, or of all, as `list_tables` has tables; Spark's SQL makes and reads them (SQ-26).
+        """The views of a namespace, by default of all namespaces, as sorted identifiers. Spark SQL creates and reads
+        them.
 
         >>> catalog.list_views("db")
         []
@@ -141,7 +142,7 @@ class CatalogNames:
             raise ViewNotFoundError(f"no view {dotted(identifier)!r}.{near}")
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether there is a table of that name. InvalidArgumentError for a name without a namespace.
+        """Whether the table exists. Raises InvalidArgumentError for a name without a namespace.
 
         >>> catalog.table_exists("db.calendars"), catalog.table_exists("db.calendar")
         (True, False)

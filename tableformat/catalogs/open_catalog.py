@@ -16,10 +16,11 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
     """Open a catalog.
 
-    A path (it has a separator, or exists, or is a URI) is a directory with a SQLite catalog in it, created when
-    missing. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its properties.
+    A path (a URI, an existing path, or a text with a separator) is a directory with a SQLite catalog, which is created
+    if it does not exist. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its
+    properties.
 
-    Raises CatalogNotFoundError with the configured names when it is neither.
+    Raises CatalogNotFoundError with the configured names if it is neither.
 
     >>> tf.open_catalog("lake/").list_tables("db")
     ['db.calendars']
@@ -30,7 +31,7 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
 
 def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
     catalog = Catalog(backend)
-    # Another process may be in another directory.
+    # Another process may have another working directory.
     is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name and name[:5].lower() != "file:"
     files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
     catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 @checked_methods
 class ArrowRows(ABC):
-    """Rows of tasks that match a filter. Immutable: `filter` and `select` return new ones; nothing is read before a
-    method asks for rows or for the plan.
+    """Rows of tasks that match a filter. Immutable: `filter` and `select` return new objects. Nothing is read until a
+    method returns rows or the plan.
 
-    Columns have the Arrow types of the table's schema: `string`, `binary` and `list` with 32-bit offsets, `arrow.uuid`
-    for uuids, no field ids in the metadata.
+    Columns have the Arrow types of the table's schema: `string`, `binary` and `list` with 32-bit offsets, and
+    `arrow.uuid` for UUIDs. The metadata of the schema has no field ids.
 
     >>> table.scan().filter("num_cal = 1").select(["id1", "id2"]).to_arrow().to_pydict()
     {'id1': ['A', 'B'], 'id2': [3, 1]}
@@ -66,21 +66,21 @@ class ArrowRows(ABC):
 
     @abstractmethod
     def _tasks(self) -> Iterable[RowTask]:
-        """What is to be read, in the order of the rows."""
+        """The tasks, in the order of their rows."""
 
     @abstractmethod
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Self:
-        """The same with another filter and other columns."""
+        """The same rows with another filter and other columns."""
 
     @abstractmethod
     def _subject(self) -> str:
-        """Which snapshots are read."""
+        """The snapshots that are read, as text."""
 
     def __repr__(self) -> str:
         return self._text(self._subject())
 
     def _repr_html_(self) -> str:
-        """What would be read; no row is."""
+        """The plan. No row is read."""
         where = "every row" if isinstance(self._where, AlwaysTrue) else filter_text(self._where)
         limit = [] if self._limit is None else [("limit", f"{self._limit:,} rows")]
         return html.fragment(
@@ -114,8 +114,8 @@ class ArrowRows(ABC):
         return self._context.arrow_schema
 
     def columns_of(self, names: Sequence[str]) -> list[str]:
-        """What to pass to `select` for some of the own top-level columns: a struct keeps the fields it was
-        cut down to.
+        """The names to pass to `select` for some of the top-level columns. A struct keeps the fields to which it was
+        reduced.
 
         >>> address = pa.struct({"city": pa.string(), "street": pa.string()})
         >>> shops = catalog.create_table("db.shops", pa.schema({"name": pa.string(), "address": address}))
@@ -132,7 +132,7 @@ class ArrowRows(ABC):
         ]
 
     def filter(self, where: Where) -> Self:
-        """The rows that match this filter and `where`, which may name every column.
+        """The rows that match this filter and `where`, which may name any column of the table.
 
         >>> table.scan().filter("id1 = 'A'").filter("num_cal > 1").count()
         1
@@ -140,7 +140,7 @@ class ArrowRows(ABC):
         return self._with(And(self._where, parse_where(where, self._view.schema)), self._columns)
 
     def select(self, columns: Sequence[str]) -> Self:
-        """The same rows in other columns; any that there are.
+        """The same rows with other columns, which may be any columns of the table.
 
         >>> table.scan(where="id1 = 'B'").select(["num_cal", "id2"]).to_arrow().to_pylist()
         [{'num_cal': 1, 'id2': 1}]
@@ -155,17 +155,17 @@ class ArrowRows(ABC):
         """
         tables = list(self._tables())
         if len(self.schema) == 0:
-            # Tables without columns lose their length when they are put together, batches do not.
+            # A concatenated table without columns loses its number of rows; batches keep it.
             return pa.Table.from_batches([batch for table in tables for batch in table.to_batches()], self.schema)
-        # `Schema.empty_table` knows no nested type with a uuid in it.
+        # `Schema.empty_table` does not support nested types that contain a UUID.
         without_offsets = struct_offset_remover(self.schema)
         return pa.concat_tables([pa.Table.from_batches([], self.schema), *map(without_offsets, tables)])
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.
+        """The rows as a stream of batches that are read on demand. Memory use does not depend on the size of the table.
 
-        Can be read once, by several threads too. Close it, or let it go, to stop the reading early. Where a file cannot
-        be read, every further call says so.
+        The stream can be read once, also by several threads. To stop reading early, close it or drop the reference. If
+        a file cannot be read, every further call raises the error.
 
         >>> with table.scan(columns=["id1"]).to_batches() as batches:
         ...     print([batch.num_rows for batch in batches])
@@ -176,7 +176,7 @@ class ArrowRows(ABC):
         return pa.RecordBatchReader.from_batches(self.schema, BatchStream(batches))
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """`to_batches` under the name that PyIceberg's scans have for it.
+        """The same as `to_batches`, under PyIceberg's name.
 
         >>> table.scan().to_arrow_batch_reader().read_all().num_rows
         3
@@ -184,14 +184,15 @@ class ArrowRows(ABC):
         return self.to_batches()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Any library that takes Arrow streams reads the rows, as often as it likes."""
+        """Libraries that take Arrow streams can read the rows, any number of times."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     def to_dataset(self) -> ds.Dataset:
-        """A `pyarrow.dataset.Dataset` over the rows: engines push columns and filters into it and scan it repeatedly.
+        """A `pyarrow.dataset.Dataset` over the rows. Engines push columns and filters into it, and can scan it
+        repeatedly.
 
-        With a limit it holds the limited rows in memory, because which rows these are must not depend on the engine's
-        filter.
+        With a limit, the dataset holds the limited rows in memory. Otherwise the choice of rows would depend on the
+        engine's filter.
 
         >>> import pyarrow.dataset as ds
         >>> table.scan().to_dataset().count_rows(filter=ds.field("id1") == "A")
@@ -202,7 +203,7 @@ class ArrowRows(ABC):
         return LakeDataset(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All rows as pandas; options go to `pyarrow.Table.to_pandas`.
+        """All rows as pandas. The options are those of `pyarrow.Table.to_pandas`.
 
         >>> table.scan(columns=["id1", "num_cal"]).to_pandas().groupby("id1")["num_cal"].sum().to_dict()
         {'A': 3, 'B': 1}
@@ -234,10 +235,10 @@ class ArrowRows(ABC):
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, name: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over the rows, registered as `name` if one is given; DuckDB pushes columns and filters
-        into the scan.
+        """A DuckDB relation over the rows, registered as `name` if it is given. DuckDB pushes columns and filters into
+        the scan.
 
-        Without a connection DuckDB's default one is used.
+        The default connection of DuckDB is used if none is given.
 
         >>> import duckdb
         >>> relation = table.scan().to_duckdb(duckdb.connect(), name="calendars")
@@ -257,8 +258,8 @@ class ArrowRows(ABC):
         return relation
 
     def count(self) -> int:
-        """How many rows match. From metadata where no delete and no filter is left to apply; else from the positions
-        of deleted rows; columns are read only where the filter needs them.
+        """The number of matching rows. Metadata is enough without deletes and without a remaining filter. Otherwise
+        deleted positions are computed, and columns are read only if the filter needs them.
 
         >>> table.scan(where="id1 = 'A'").count()
         2
@@ -271,8 +272,8 @@ class ArrowRows(ABC):
         return total
 
     def row_counts(self) -> Iterator[int]:
-        """Numbers of rows that match, part by part as they are found, whatever the limit: what metadata tells first,
-        then files with deletes, then those whose rows the filter asks.
+        """The numbers of matching rows in parts, without regard to the limit: first from metadata, then from files with
+        deletes, then from files whose rows the filter has to check.
 
         >>> sum(table.scan().row_counts())
         3
@@ -295,13 +296,14 @@ class ArrowRows(ABC):
 
 
 def _in_objects(part: pa.DataType) -> pa.DataType:
-    """The type of a part of a nested column for pandas: PyArrow makes no objects of uuids and fixed bytes in lists."""
+    """The type of a part of a nested column for pandas: PyArrow cannot convert UUIDs and fixed bytes in lists to
+    objects."""
     stored = storage_of(part)
     return pa.binary() if pa.types.is_fixed_size_binary(stored) else with_parts(part, _in_objects)
 
 
 def _require(package: str, *, extra: str) -> Any:
-    """The package. UnsupportedFeatureError, which names the extra that installs it, where it is missing."""
+    """The package. Raises UnsupportedFeatureError, which names the extra to install, if it is missing."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -312,7 +314,7 @@ def _require(package: str, *, extra: str) -> Any:
 
 
 def limited(tables: Iterator[pa.Table], limit: int | None) -> Iterator[pa.Table]:
-    """The first `limit` rows; reading stops with the table that completes them."""
+    """The first `limit` rows. Reading stops with the table that completes them."""
     left = limit
     if left == 0:
         return

@@ -17,7 +17,7 @@ from tableformat.scan.measures import StepMeasures
 from tableformat.scan.plan import ScanPlan
 
 LISTED_FILES: Final = 20
-"""Files that the text lists of each kind of coverage; `to_dict` has all."""
+"""The number of files that the text lists for each kind of coverage; `to_dict` has all."""
 STEP_COLUMNS: Final = ("step", "time", "files", "rows", "size")
 
 
@@ -35,29 +35,30 @@ class FileExplanation:
     """One data file of a scan."""
 
     verdict: str
-    """clean: no delete applies; partial: rows decide; covered: every row is deleted and the file is not read."""
+    """clean: no delete applies; partial: a part of the rows is deleted; covered: every row is deleted, and the file is
+    not read."""
     file_path: str
     sequence_number: int | None
     record_count: int
     file_size_bytes: int
     reasons: tuple[str, ...]
     residual: str | None
-    """What of the filter rows are still asked; None when the metadata shows that all rows match."""
+    """The part of the filter that rows have to be checked with; None if metadata shows that all rows match."""
     deletes: tuple[AppliedDelete, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScanExplanation:
-    """Why a scan reads what it reads; `str()` is the report."""
+    """The files of a scan and the reasons for reading them; `str()` is the report."""
 
     snapshot_id: int | None
     where: str
     files: tuple[FileExplanation, ...]
     pruning: dict[str, int]
     delete_file_counts: dict[str, int]
-    """Delete files that have to be opened, by kind."""
+    """The delete files to open, by kind."""
     steps: tuple[StepMeasures, ...] = ()
-    """What each step took, where the scan was run."""
+    """The measures of each step, if the scan was run."""
 
     def of_verdict(self, verdict: str) -> list[FileExplanation]:
         """The files that are clean, partial or covered."""
@@ -95,7 +96,7 @@ class ScanExplanation:
 
 
 def explain_plan(plan: ScanPlan, steps: tuple[StepMeasures, ...] = ()) -> ScanExplanation:
-    """The explanation of a plan, with what its steps took if it was run; reads nothing."""
+    """The explanation of a plan, with the measures of its steps if it was run. Reads nothing."""
     covered = (_explain_covered(file) for file in plan.covered)
     return ScanExplanation(
         snapshot_id=plan.snapshot_id,
@@ -108,7 +109,7 @@ def explain_plan(plan: ScanPlan, steps: tuple[StepMeasures, ...] = ()) -> ScanEx
 
 
 def step_cells(step: StepMeasures) -> tuple[str, str, str, str, str]:
-    """A line of the table of steps, in the order of `STEP_COLUMNS`."""
+    """A row of the table of steps, in the order of `STEP_COLUMNS`."""
     numbers = figures.count(step.file_count), figures.count(step.row_count), figures.size(step.size_bytes)
     return step.step, figures.seconds(step.seconds), *numbers
 

@@ -1,4 +1,4 @@
-"""`Scan`: chosen rows and columns of one snapshot."""
+"""`Scan`: the selected rows and columns of one snapshot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from tableformat.scan.scan_report import ReportedTable
 
 @checked_methods
 class Scan(ArrowRows):
-    """Rows of one snapshot that match a filter, in no particular order, though the same one every time.
+    """The rows of one snapshot that match a filter. Their order is not specified, but repeated scans return the same
+    order.
 
     >>> table.scan(where="id1 = 'A'", columns=["id1", "num_cal"], limit=1).to_arrow().to_pylist()
     [{'id1': 'A', 'num_cal': 1}]
@@ -41,26 +42,25 @@ class Scan(ArrowRows):
         table: ReportedTable | None = None,
         held: HeldPlan | None = None,
     ) -> None:
-        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
-        the order wanted, `limit` a number of rows; plans are reported as of `table`. `held` is that of another scan
-        of the same rows.
+        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars. `columns` are names in the
+        wanted order. `limit` is a number of rows. Reports name `table`. `held` is the plan of another scan of the same
+        rows.
 
-        UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError.
+        Raises UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError.
         """
         super().__init__(view, where, columns, limit)
         self._table = table
         self._held = held or HeldPlan()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Who gets reports is in this process; a plan of others is made again."""
+        """The reporter belongs to this process, and another process plans again."""
         return {**self.__dict__, "_table": None, "_held": HeldPlan()}
 
     def _subject(self) -> str:
         return "no snapshot" if self._view.snapshot is None else f"snapshot {self._view.snapshot.snapshot_id}"
 
     def plan(self) -> ScanPlan:
-        """Which files are read and which deletes apply to them. Reads metadata, and range delete files within a
-        budget.
+        """The files to read and the deletes that apply to them. Reads metadata, and range delete files up to a budget.
 
         >>> plan = table.scan(where="id1 = 'A'").plan()
         >>> [task.data_file.record_count for task in plan.tasks]
@@ -81,10 +81,11 @@ class Scan(ArrowRows):
         return plan
 
     def explain(self, *, analyze: bool = False) -> ScanExplanation:
-        """Why the scan reads what it reads; prints as a report, `to_dict()` for programs.
+        """Explain which files the scan reads, and why. The result prints as a report; `to_dict()` is for programs.
 
-        `analyze`: plans anew, reads every row that `to_batches` would give, holding none, and adds the time, files,
-        rows and bytes of each step. What the handle holds of earlier scans is not read again.
+        With `analyze`, the scan is planned again and every row is read, as by `to_batches`, without keeping the rows.
+        The report then has time, files, rows and bytes of each step. Contents that this object has cached are not read
+        again.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> [(file.verdict, file.reasons) for file in table.scan().explain().files]
@@ -96,7 +97,7 @@ class Scan(ArrowRows):
         return explain_plan(*self._run()) if analyze else explain_plan(self._plan)
 
     def _run(self) -> tuple[ScanPlan, tuple[StepMeasures, ...]]:
-        """The plan, made anew, and what its steps took."""
+        """A new plan, and the measures of its steps."""
         meter = ScanMeter()
         with meter.measure(Step.RETURN) as returned:
             with meter.measure(Step.PLAN) as planned:
