@@ -1,6 +1,6 @@
-"""`TableEvolution`: changes of a table that touch no row: the current snapshot, references, schema, key, properties.
+"""`TableEvolution`: changes of a table that change no row: current snapshot, references, schema, key, properties.
 
-The verbs that change rows are those of `table.Table`.
+`table.Table` has the operations that change rows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TableEvolution(TableReads):
     ) -> Self:
         """Make an ancestor of the current snapshot current again.
 
-        `replay=True` also forgets the batches of the snapshots rolled back, so that their writers may commit them
-        again.
+        `replay=True` also forgets the named batches of the snapshots that are rolled back, so that their writers can
+        commit them again.
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -49,7 +49,8 @@ class TableEvolution(TableReads):
         return self
 
     def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Self:
-        """Make a snapshot current, given by id or as that of a branch or tag; unlike `rollback`, any of the table.
+        """Make a snapshot current, given by id or as the snapshot of a branch or tag. Unlike `rollback`, it need not be
+        an ancestor.
 
         >>> loaded = table.snapshot_id
         >>> deleted = table.delete_prefix({"id1": "A"}).snapshot_id
@@ -63,9 +64,10 @@ class TableEvolution(TableReads):
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
-        """Move `branch` forward to the snapshot of the branch or tag `to`, of which its own is an ancestor.
+        """Move `branch` forward to the snapshot of the branch or tag `to`. The current snapshot of `branch` has to be
+        its ancestor.
 
-        A branch that is not there is made. For a branch that others are published to use `maintenance.publish`.
+        The branch is created if it does not exist. For a publish target, use `maintenance.publish`.
 
         >>> result = table.create_branch("audited").delete_prefix({"id1": "A"})
         >>> table.fast_forward("audited", to="main").scan(branch="audited").count()
@@ -76,7 +78,7 @@ class TableEvolution(TableReads):
         return self
 
     def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Self:
-        """Name a snapshot, by default this handle's, so that it is kept.
+        """Give a snapshot a name, so that it is kept. The default is the snapshot of this handle.
 
         >>> result = table.create_tag("loaded").delete_prefix({"id1": "A"})
         >>> table.scan(tag="loaded").count()
@@ -87,9 +89,10 @@ class TableEvolution(TableReads):
         return self
 
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Self:
-        """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it.
+        """Create a branch at a snapshot, by default the snapshot of this handle. `catalog.load_table(..., branch=name)`
+        opens it.
 
-        Where `main` has no snapshot it begins with an empty one, which `main` does not get.
+        If `main` has no snapshot, the branch begins with an empty one that `main` does not get.
 
         >>> table = table.create_branch("ingest")
         >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
@@ -104,7 +107,7 @@ class TableEvolution(TableReads):
         return self
 
     def drop_tag(self, name: str) -> Self:
-        """Remove a tag; its snapshot can expire if nothing else keeps it.
+        """Remove a tag. Its snapshot can expire if no other reference keeps it.
 
         >>> table = table.create_tag("loaded")
         >>> table.drop_tag("loaded").inspect.refs()["name"].to_pylist()
@@ -115,7 +118,7 @@ class TableEvolution(TableReads):
         return self
 
     def drop_branch(self, name: str) -> Self:
-        """Remove a branch; its snapshots can expire if nothing else keeps them.
+        """Remove a branch. Its snapshots can expire if no other reference keeps them.
 
         >>> table = table.create_branch("ingest")
         >>> table.drop_branch("ingest").inspect.refs()["name"].to_pylist()
@@ -126,11 +129,11 @@ class TableEvolution(TableReads):
         return self
 
     def update_schema(self) -> UpdateSchema:
-        """Add, drop, rename, reorder and widen columns: PyIceberg's builder, a context manager that commits at its
-        end.
+        """Add, drop, rename, reorder and widen columns. Returns PyIceberg's builder, a context manager that commits at
+        its end.
 
-        InvalidArgumentError for what PyIceberg refuses, for a column of the key or of a partition field that is
-        dropped, and for identifier fields: `set_key` names the key.
+        Raises InvalidArgumentError for changes that PyIceberg rejects, for dropping a column of the key or of a
+        partition field, and for identifier fields; use `set_key` instead.
 
         >>> with table.update_schema() as update:
         ...     update = update.rename_column("open_on", "opens_on")
@@ -155,9 +158,9 @@ class TableEvolution(TableReads):
         return self
 
     def update_spec(self) -> UpdateSpec:
-        """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager.
+        """Change the partitioning of rows that will be written. Returns PyIceberg's builder, a context manager.
 
-        InvalidArgumentError for what PyIceberg refuses.
+        Raises InvalidArgumentError for changes that PyIceberg rejects.
 
         >>> from pyiceberg.transforms import IdentityTransform
         >>> with table.update_spec() as update:
@@ -169,7 +172,7 @@ class TableEvolution(TableReads):
         return SpecChanges(self.iceberg)
 
     def set_key(self, columns: Sequence[str]) -> Self:
-        """Name the key columns, most significant first; they must be required.
+        """Set the key columns, most significant first. They have to be required.
 
         >>> required = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
         >>> catalog.create_table("db.names", required).set_key(["id"]).key
@@ -180,9 +183,9 @@ class TableEvolution(TableReads):
         return self
 
     def set_properties(self, properties: Mapping[str, str] | None = None, /, **more: str) -> Self:
-        """Set table properties, given as a mapping or as keywords, in one commit.
+        """Set table properties in one commit, given as a mapping or as keywords.
 
-        `{"format-version": "3"}` upgrades the table, as it does in Spark's TBLPROPERTIES; it is not kept as a property.
+        `{"format-version": "3"}` upgrades the table, as in Spark's TBLPROPERTIES. It is not stored as a property.
 
         >>> name = "write.target-file-size-bytes"
         >>> table.set_properties({name: "134217728"}).properties[name]
@@ -204,12 +207,11 @@ class TableEvolution(TableReads):
         return self
 
     def add_check(self, name: str, condition: Where) -> Self:
-        """Add a CHECK constraint: rows for which the condition is false are refused from now on, by this library and by
-        Spark; for a null it is unknown and refuses nothing. Rows that are there are held against it first, on all
-        branches.
+        """Add a CHECK constraint. This library and Spark reject rows for which the condition is false. A condition that
+        is null rejects nothing. Existing rows of all branches are checked first.
 
-        `condition`: what `where=` takes. InvalidArgumentError where rows break it or it decides nothing,
-        AlreadyExistsError for a name in use, CommitConflictError where rows came meanwhile (CK-7 to CK-9).
+        `condition` is a filter like `where`. Raises InvalidArgumentError if existing rows break it or if it is always
+        true, AlreadyExistsError if the name is in use, CommitConflictError if rows were added in the meantime.
 
         >>> table.add_check("positive", "num_cal > 0").checks
         {'positive': '`num_cal` > 0'}
@@ -222,7 +224,7 @@ class TableEvolution(TableReads):
         return self
 
     def drop_check(self, name: str) -> Self:
-        """Remove a CHECK constraint. InvalidArgumentError with the constraints that there are.
+        """Remove a CHECK constraint. Raises InvalidArgumentError, which lists the constraints, if it does not exist.
 
         >>> table.add_check("positive", "num_cal > 0").drop_check("positive").checks
         {}
@@ -232,10 +234,11 @@ class TableEvolution(TableReads):
         return self
 
     def upgrade(self, format_version: int = 3) -> Self:
-        """Bring the table to a newer format version, in a commit of metadata alone; there is no way back.
+        """Upgrade the table to a newer format version, in a metadata-only commit. It cannot be undone.
 
-        Version 3: rows get ids with the next snapshot (row lineage), and are deleted by deletion vectors; position
-        deletes that the table has stay valid. UnsupportedFeatureError for a catalog that cannot hold the version.
+        With version 3, rows get ids in the next snapshot (row lineage), and deletes are written as deletion vectors.
+        Existing position deletes stay valid. Raises UnsupportedFeatureError if the catalog does not support the
+        version.
 
         >>> table.upgrade().metadata.format_version
         3

@@ -1,6 +1,6 @@
 """`TableReads`: the reading half of a table handle, pinned to the metadata that it was loaded with.
 
-The verbs that write are those of `table.Table`.
+`table.Table` has the operations that write.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 
 class LoadsTables(Protocol):
-    """What a table asks of the catalog that it came from; `tableformat.Catalog` is one."""
+    """The part of a catalog that a table uses; `tableformat.Catalog` has it."""
 
     iceberg: IcebergCatalog
     """The PyIceberg catalog behind it."""
 
     def load_table(self, identifier: str | tuple[str, ...], *, branch: str = MAIN_BRANCH) -> TableReads:
-        """The table of that name. TableNotFoundError where there is none."""
+        """The table with this name. Raises TableNotFoundError if it does not exist."""
 
 
 @checked_methods
@@ -64,7 +64,7 @@ class TableReads:
         self.catalog = catalog
         """The catalog that the table was loaded from; None when its metadata file was read directly."""
         self.branch = branch
-        """Reads start from this branch and writes go to it."""
+        """Reads use this branch, and writes go to it."""
         head_view(
             iceberg.metadata, iceberg.io, branch
         )  # A branch that is not there is an error now, not at the first read.
@@ -75,7 +75,7 @@ class TableReads:
         return f"Table({self.name!r}, branch={self.branch!r}, {at})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The handle at the metadata that it is pinned to; its catalog is opened anew."""
+        """The handle with its metadata. The other process opens the catalog again."""
         iceberg = self.iceberg
         if self.catalog is None and not isinstance(iceberg.catalog, NoopCatalog):
             raise UnsupportedFeatureError(
@@ -107,7 +107,7 @@ class TableReads:
 
     @property
     def checks(self) -> dict[str, str]:
-        """The CHECK constraints: their names and conditions, in Spark's SQL.
+        """The CHECK constraints: names and conditions in Spark's SQL.
 
         >>> table.checks
         {}
@@ -116,7 +116,7 @@ class TableReads:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow describes them; `iceberg.schema()` has field ids."""
+        """The columns as an Arrow schema; `iceberg.schema()` has field ids."""
         return arrow_schema(self.metadata.schema())
 
     @property
@@ -127,17 +127,17 @@ class TableReads:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that this handle reads; None for a table without one."""
+        """The snapshot that this handle reads; None for a table without snapshots."""
         snapshot = self.view.snapshot
         return snapshot.snapshot_id if snapshot else None
 
     @property
     def view(self) -> SnapshotView:
-        """The pinned snapshot, as the scan and the jobs take it."""
+        """The pinned snapshot, in the form that scans and jobs take."""
         return head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
 
     def refresh(self) -> Self:
-        """Move this handle to the newest metadata of the catalog.
+        """Move this handle to the newest metadata in the catalog.
 
         >>> other = catalog.load_table("db.calendars")
         >>> result = other.delete_prefix({"id1": "A"})
@@ -160,11 +160,11 @@ class TableReads:
         branch: str | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """Rows that match `where` (SQL text, or an expression of PyIceberg, pyarrow.compute or
-        Polars), with all deletes applied.
+        """Rows that match `where`, with all deletes applied. `where` is SQL text, or an expression of PyIceberg,
+        pyarrow.compute or Polars.
 
-        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's. What
-        `as_of` says without a time zone is UTC.
+        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than that of this handle. A
+        time without a time zone in `as_of` is UTC.
 
         >>> table.scan(where="id2 >= 3", columns=["id1", "num_cal"]).to_arrow().to_pydict()
         {'id1': ['A', 'A'], 'num_cal': [1, 2]}
@@ -208,18 +208,18 @@ class TableReads:
         return self.scan().to_polars(lazy=True) if lazy else self.scan().to_polars()
 
     def __len__(self) -> int:
-        """The number of rows. From metadata where no deletes are pending."""
+        """The number of rows. Metadata is enough if no deletes are pending."""
         return self.scan().count()
 
     def __bool__(self) -> bool:
-        """A handle is true, with and without rows."""
+        """True, even if the table has no rows."""
         return True
 
     def get(self, key: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any] | None:
-        """The row with the key, or None; DuplicateKeyError where several have it.
+        """The row with the key, or None. Raises DuplicateKeyError if several rows have it.
 
-        `key`: a value for each key column, as a tuple in key order or a mapping of names. Files and row groups are
-        chosen by their statistics.
+        `key` has a value for each key column: a tuple in key order, or a mapping of names to values. Statistics choose
+        the files and row groups to read.
 
         >>> table.get(("A", 3, 2))
         {'id1': 'A', 'id2': 3, 'num_cal': 2, 'open_on': None}
@@ -229,8 +229,8 @@ class TableReads:
         return row_of_key(self.view, key)
 
     def get_many(self, keys: Any) -> pa.Table:
-        """The rows with the keys, in the order of `keys`, an Arrow table of the key columns; keys without a row are
-        left out. A key that is given twice, or that several rows have, comes as often.
+        """The rows with the given keys, in the order of `keys`, an Arrow table of the key columns. Keys without a row
+        are left out. If a key is given twice, or several rows have it, all combinations are returned.
 
         >>> keys = pa.table({"id1": ["B", "X", "A"], "id2": [1, 1, 3], "num_cal": [1, 1, 1]})
         >>> table.get_many(keys)["id1"].to_pylist()
@@ -246,8 +246,8 @@ class TableReads:
         tag: str | None = None,
         branch: str | None = None,
     ) -> SnapshotView:
-        """The snapshot that the arguments choose; this handle's own without any. One that this handle does not know is
-        looked up in the newest metadata.
+        """The snapshot that the arguments choose, by default the snapshot of this handle. If this handle does not know
+        the snapshot, the newest metadata is read.
 
         >>> tagged = table.create_tag("loaded").snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -259,7 +259,7 @@ class TableReads:
         try:
             return self._view_in(self.iceberg, **chosen)
         except SnapshotNotFoundError:
-            # It may be newer than this handle.
+            # The snapshot may be newer than this handle.
             newest = self.iceberg if self.catalog is None else newest_of(self.iceberg)
             if newest.metadata_location == self.iceberg.metadata_location:
                 raise
@@ -287,10 +287,12 @@ class TableReads:
         tag: str | None = None,
         branch: str | None = None,
     ) -> Layers:
-        """The files of a snapshot as a picture, of metadata alone: the values of a column across, sequence numbers up.
+        """A picture of the files of a snapshot, made from metadata alone: the values of a column from left to right,
+        sequence numbers from bottom to top.
 
-        `column`: the first range column, else the first of the key, unless given. `to_scale=False` puts the values that
-        occur at equal distances. Range partitions are a ruler below. Notebooks draw it; `print` writes it.
+        `column` is by default the first range column, or the first key column. `to_scale=False` draws the values at
+        equal distances. Range partitions are shown as a ruler. Notebooks display the picture; `print` writes it as
+        text.
 
         >>> result = table.delete_prefix({"id1": "B"})
         >>> print(table.layers().text(width=60).splitlines()[1])
@@ -314,19 +316,20 @@ class TableReads:
         limit: int | None = None,
         range_drops: str = "rows",
     ) -> Changes:
-        """The rows that were deleted and added after one snapshot, through another one, in the order in which they
-        rebuild the table.
+        """The rows that snapshots deleted and added, in the order in which they rebuild the table.
 
-        Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
-        newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
-        names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+        The feed begins after `from_snapshot_id`, by default with the first snapshot, and ends with `to_snapshot_id`, by
+        default the snapshot of this handle. A timestamp chooses the newest snapshot committed at that time or before.
+        Raises SnapshotNotFoundError, which names the oldest possible beginning, if a needed snapshot has expired, and
+        InvalidArgumentError if the first snapshot is not an ancestor of the last.
 
         `consumer`: begin after the position of this consumer, see `consumers`. The feed does not advance it; call
-        `consumers.advance(name, feed.to_snapshot_id)` after its rows are stored. ConsumerNotFoundError for an unknown
-        name.
+        `consumers.advance(name, feed.to_snapshot_id)` after its rows are stored. Raises ConsumerNotFoundError for an
+        unknown name.
 
-        `range_drops`: the rows of dropped range partitions are "rows", deletes like others; "skip" leaves them out, for
-        who keeps what the table forgets; with "event" `Changes.range_events()` has one row a range instead (RP-25).
+        `range_drops` chooses how dropped range partitions appear. "rows": their rows are deletes. "skip": their rows
+        are left out, for a consumer that keeps rows longer than the table. "event": `Changes.range_events()` has one
+        row for each range.
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "B"})
@@ -350,7 +353,7 @@ class TableReads:
 
     @property
     def consumers(self) -> TableConsumers:
-        """Named readers of the change feed. Expiry keeps the snapshots that they have not read yet (CF-11).
+        """Named readers of the change feed. Expiry keeps the snapshots that they have not read yet.
 
         >>> table.consumers.advance("mart").snapshot_id == table.snapshot_id
         True
@@ -384,7 +387,7 @@ def _handle(
     catalog: LoadsTables | None,
     branch: str,
 ) -> TableReads:
-    """The handle that was pickled."""
+    """Restore a pickled handle."""
     identifier, metadata, metadata_location, io, config = parts
     backend = NoopCatalog("pickled") if catalog is None else catalog.iceberg
     iceberg = IcebergTable(identifier, metadata, metadata_location, io, backend, config)
