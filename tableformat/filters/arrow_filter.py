@@ -1,9 +1,9 @@
-"""Translates a pyarrow filter, as engines push it into a dataset, to a bound filter that pruning can use.
+"""Translates a pyarrow filter, which engines push into a dataset, to a bound filter for pruning.
 
-pyarrow offers no way to look into an Expression, so its serialised form is read: an Arrow IPC file whose schema
-metadata lists the tree in prefix order and whose columns hold the literals and options. What is not understood
-becomes "may be true", so the translation is implied by the expression; whether it is the same is said too. pyarrow
-compares NaN as IEEE 754 does. One of four front ends of the bound filter (`predicate.py`).
+pyarrow has no way to inspect an Expression. Therefore its serialized form is read: an Arrow IPC file whose schema
+metadata lists the tree in prefix order and whose columns hold the literals and options. Unknown parts become "may be
+true", so the expression implies the translation; the result also reports whether both are equal. pyarrow compares NaN
+as IEEE 754 does. This is one of four front ends of the bound filter (`predicate.py`).
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _MIRRORED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What metadata can be asked of a pyarrow filter."""
+    """The part of a pyarrow filter that metadata can evaluate."""
 
     bound: BoundFilter
     """True for every row for which the expression is true."""
     is_exact: bool
-    """Whether it is true for no other row."""
+    """Whether it is false for all other rows."""
     columns: tuple[str, ...] | None
-    """Top-level columns that the expression reads; None when they are not known."""
+    """Top-level columns that the expression reads; None if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def translate(expression: pc.Expression, schema: Schema, arrow_schema: pa.Schema
 
 
 class _Translator:
-    """One walk over one expression; `is_exact` turns false where something had to be left out."""
+    """One walk over one expression. `is_exact` becomes false if a part had to be left out."""
 
     def __init__(self, schema: Schema, arrow_schema: pa.Schema) -> None:
         self._columns = FilterColumns(schema)
@@ -143,7 +143,7 @@ class _Translator:
         return all_of(terms) if negated else any_of(terms)
 
     def _if_else(self, call: _Call, negated: bool) -> BoundFilter | None:
-        """`if_else(condition, then, null)`: how DuckDB keeps a null from being in a set."""
+        """`if_else(condition, then, null)`: DuckDB writes this so that a null is not in a set."""
         condition, then, otherwise = call.arguments
         if not isinstance(otherwise, _Literal) or otherwise.scalar.is_valid:
             return None
@@ -166,7 +166,7 @@ class _Translator:
         return leaf if leaf is not None and leaf.is_float else None
 
     def _is_in(self, call: _Call, negated: bool) -> BoundFilter | None:
-        """Null is in no set without null, and so it passes the negation."""
+        """Null is not in a set without null, so it passes the negation."""
         leaf = self._leaf(call.arguments[0], Operator.NOT_IN if negated else Operator.IN)
         options = call.options or {}
         values = options.get("value_set")
@@ -205,7 +205,8 @@ class _Translator:
         found = compare(leaf, fitted[0])
         if not leaf.is_float:
             return found
-        # For pyarrow no comparison holds for NaN but that it is another number, so the negation does; here it is above.
+        # In pyarrow, NaN satisfies only "not equal", so it satisfies the negation of other comparisons. Here NaN is the
+        # greatest number.
         if (name == "not_equal") == negated:
             return all_of([found, self._leaf_like(leaf, Operator.NOT_NAN)])
         return any_of([found, self._leaf_like(leaf, Operator.IS_NAN)])
@@ -229,11 +230,11 @@ class _Translator:
         return found
 
     def _fit(self, literals: pa.Array, leaf: Comparison) -> list[Fitted] | None:
-        """The literals as internal values of the column's type; None where one is not exactly such a value."""
+        """The literals as internal values of the column's type; None if one is not exactly such a value."""
         wanted = self._type_of(leaf)
         if literals.null_count or pat.is_nested(wanted):
             return None
-        # The internal form of a uuid is its bytes.
+        # The internal form of a UUID is its bytes.
         wanted, literals = _storage_type(wanted), _storage(literals)
         try:
             values = literals.cast(wanted)
@@ -256,7 +257,7 @@ def _storage(values: pa.Array) -> pa.Array:
 
 
 def _parse(expression: pc.Expression, arrow_schema: pa.Schema) -> _Node | None:
-    """The tree, or None when it cannot be read safely."""
+    """The tree; None if it cannot be read safely."""
     if any(_UNREADABLE_NAME.search(name) for name in _names(arrow_schema)):
         return None
     try:
@@ -295,7 +296,7 @@ def _node(kind: str, value: str, tokens: Iterator[tuple[str, str]], batch: pa.Re
 
 
 def _plain(options: dict[str, pa.Scalar]) -> dict[str, Any]:
-    """Options as Python values, except value sets and patterns, which keep their Arrow type."""
+    """Options as Python values. Value sets and patterns keep their Arrow type."""
     plain: dict[str, Any] = {}
     for name, scalar in options.items():
         if name == "value_set":

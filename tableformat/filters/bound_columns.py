@@ -1,7 +1,7 @@
-"""Column bounds of many files in a form whose order is that of their values: numbers, or byte strings.
+"""Column bounds of many files as numbers or byte strings whose order is the order of the values.
 
-A bound that is no value of the column's type is marked, not judged: the file that has it is looked at by itself, by
-`file_statistics`, which knows what to say. Source: Iceberg table specification, "Binary single-value serialization".
+A bound that is not a value of the column's type is marked. `file_statistics` then evaluates the file by itself. Source:
+Iceberg table specification, "Binary single-value serialization".
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ _WIDTHS: Final[Mapping[type[IcebergType], Mapping[int, str]]] = {
         for promoted in (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
     },
 }
-"""Of the types whose bounds are numbers: how wide they may be, and what they are then. Narrow ones are from before a
+"""For types with numeric bounds: the possible widths, and the number type of each. Narrow bounds were written before a
 promotion."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundColumn:
-    """One side of the bounds of one column in n files."""
+    """The lower or the upper bounds of one column in n files."""
 
     values: npt.NDArray[Any] | pa.LargeBinaryArray
-    """Arbitrary where not known."""
+    """Arbitrary for unknown bounds."""
     is_known: Flags
     is_odd: Flags
-    """Where the bytes are no value of the type."""
+    """True if the bytes are not a value of the type."""
 
 
 def bound_column(stored: pa.BinaryArray, column_type: IcebergType, *, is_upper: bool) -> BoundColumn | None:
-    """The bounds in order; None for a type whose bounds are not ordered here. NaN is no bound."""
+    """The bounds in comparable form; None for a type whose bounds are not ordered here. NaN is not a bound."""
     if type(column_type) in _WIDTHS:
         return _numbers(stored, column_type)
     is_known = np.asarray(stored.is_valid())
@@ -86,7 +86,7 @@ def bound_column(stored: pa.BinaryArray, column_type: IcebergType, *, is_upper: 
 
 
 def comparable_literal(value: Any, column_type: IcebergType) -> Any:
-    """A literal of a filter in the form of the bounds of its column."""
+    """A literal of a filter in the form of its column's bounds."""
     if isinstance(column_type, StringType):
         return value.encode(errors="surrogatepass")
     if isinstance(column_type, DecimalType):
@@ -95,7 +95,7 @@ def comparable_literal(value: Any, column_type: IcebergType) -> Any:
 
 
 def literal_array(literals: Sequence[Any], column_type: IcebergType) -> npt.NDArray[Any] | pa.LargeBinaryArray:
-    """Many of them, as the bounds are held. OverflowError for a number that has no place beside them."""
+    """Many literals in the form of the bounds. Raises OverflowError for a number that this form cannot hold."""
     if type(column_type) not in _WIDTHS:
         return pa.array(literals, pa.large_binary())
     return np.array(literals, np.float64 if isinstance(column_type, (FloatType, DoubleType)) else np.int64)
@@ -115,7 +115,7 @@ def _numbers(stored: pa.BinaryArray, column_type: IcebergType) -> BoundColumn:
         factor: int = DATE_PROMOTIONS.get(type(column_type), 1) if width == 4 else 1  # type: ignore[call-overload]
         is_read[here] = True
         if factor != 1:
-            # A date far from now has no timestamp in 64 bits: Python's numbers hold it.
+            # A distant date has no timestamp in 64 bits; Python's numbers can hold it.
             is_read[here] = np.abs(numbers.astype(np.int64)) <= _INT64_MAX // factor
             numbers = numbers.astype(np.int64) * factor
         values[here] = numbers
@@ -128,7 +128,7 @@ def _numbers(stored: pa.BinaryArray, column_type: IcebergType) -> BoundColumn:
 
 
 def _matrix(stored: pa.BinaryArray, rows: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint8]:
-    """The bytes of values of one length, a row each."""
+    """The bytes of values of one length, one row for each value."""
     chosen = stored if len(rows) == len(stored) else stored.take(pa.array(rows))
     fixed = chosen.cast(pa.binary(width))
     data = np.frombuffer(fixed.buffers()[1], np.uint8)
@@ -150,7 +150,7 @@ def _decimals(stored: pa.BinaryArray, is_known: Flags) -> BoundColumn:
 
 
 def _uuids(stored: pa.BinaryArray, is_known: Flags, *, is_upper: bool) -> BoundColumn:
-    """Trusted by half, and only on one side: `uuid_bound`, for arrays."""
+    """The array form of `uuid_bound`: only one half is trusted, and only on one side."""
     fits = is_known & (np.asarray(pc.binary_length(stored).fill_null(0)) == 16)
     values = np.zeros((len(stored), 16), np.uint8)
     here = np.flatnonzero(fits)

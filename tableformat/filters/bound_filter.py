@@ -1,15 +1,14 @@
 """A filter bound to a schema: comparisons of one column with literals, under AND and OR, without NOT.
 
-PyIceberg's bound expressions are not used because their comparisons follow Python (null, NaN and out-of-range
-literals match in negations) and because they cannot bind nanosecond timestamps. Rows match as in SQL engines (DuckDB,
-Spark):
+PyIceberg's bound expressions are not used, because their comparisons follow Python (null, NaN and out-of-range literals
+match in negations) and because they cannot bind nanosecond timestamps. Rows match as in SQL engines (DuckDB, Spark):
 
-- a comparison with a null is unknown, and an unknown row does not match; IS NULL and IS NOT NULL alone see nulls,
-- NaN equals NaN and is above every other number; -0.0 equals 0.0,
-- strings compare by code point, uuids and binary by unsigned bytes.
+- A comparison with a null is unknown, and an unknown row does not match. Only IS NULL and IS NOT NULL see nulls.
+- NaN equals NaN and is greater than every other number. -0.0 equals 0.0.
+- Strings compare by code point, UUIDs and binary by unsigned bytes.
 
-Since negation is pushed to the leaves, where it turns one comparison into another (NOT a < 1 is a >= 1, unknown for
-null in both), two truth values are enough: a row that a leaf does not know is a row that it does not match.
+Negation is pushed to the leaves, where it turns one comparison into another: NOT a < 1 becomes a >= 1, and both are
+unknown for null. Therefore two truth values are enough: a row for which a leaf is unknown does not match the leaf.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from tableformat.filters.literals import Fitted, fit, literal_of
 
 
 class Operator(Enum):
-    """What a leaf asks of its column."""
+    """The comparison of a leaf."""
 
     IS_NULL = "IS NULL"
     NOT_NULL = "IS NOT NULL"
@@ -105,29 +104,29 @@ NEGATION: Final[dict[Operator, Operator]] = {
     Operator.STARTS_WITH: Operator.NOT_STARTS_WITH,
 }
 NEGATION.update({negated: operator for operator, negated in list(NEGATION.items())})
-"""The comparison that is true where the first one is false; both are unknown for null."""
+"""The comparison that is true if this one is false. Both are unknown for null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The same answer for every row; `TRUE` and `FALSE` are its only two instances."""
+    """The same result for every row. `TRUE` and `FALSE` are the only two instances."""
 
     answer: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One column against literals of its type."""
+    """A comparison of one column with literals of its type."""
 
     field: NestedField
     path: tuple[str, ...]
-    """Names from the top-level column down to the field."""
+    """Names from the top-level column to the field."""
     operator: Operator
     values: tuple[Any, ...]
-    """In Iceberg's internal representation and the field's type; distinct and ascending for IN and NOT IN. Never NaN.
-    """
+    """Values in Iceberg's internal representation and the field's type; distinct and ascending for IN and NOT IN. Never
+    NaN."""
     is_nullable: bool
-    """Whether the field, or a struct around it, is optional."""
+    """Whether the field, or a struct that contains it, is optional."""
 
     @property
     def name(self) -> str:
@@ -135,7 +134,7 @@ class Comparison:
 
     @property
     def value(self) -> Any:
-        """The literal of a comparison with one."""
+        """The literal of a comparison with a single literal."""
         return self.values[0]
 
     @property
@@ -148,14 +147,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """AND of two or more."""
+    """AND of two or more filters."""
 
     terms: tuple[BoundFilter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """OR of two or more."""
+    """OR of two or more filters."""
 
     terms: tuple[BoundFilter, ...]
 
@@ -174,8 +173,8 @@ def always(answer: bool) -> Always:
 def bind_filter(expression: BooleanExpression, schema: Schema) -> BoundFilter:
     """Bind an expression to a schema.
 
-    UnknownColumnError for a name that the schema lacks; InvalidPredicateError for a literal that the column's type
-    cannot be compared with, for columns inside lists and maps, and for more nesting than Python can follow.
+    Raises UnknownColumnError for a name that the schema lacks. Raises InvalidPredicateError for a literal that cannot
+    be compared with the column's type, for columns inside lists and maps, and for nesting that is too deep for Python.
     """
     try:
         return _bind(rewrite_not(expression), FilterColumns(schema))
@@ -184,7 +183,7 @@ def bind_filter(expression: BooleanExpression, schema: Schema) -> BoundFilter:
 
 
 def operator_of(predicate: UnboundPredicate) -> Operator:
-    """What a PyIceberg predicate asks of its column."""
+    """The comparison for a PyIceberg predicate."""
     return _BY_PREDICATE[type(predicate)]
 
 
@@ -227,7 +226,7 @@ def to_expression(bound: BoundFilter) -> BooleanExpression:
 
 
 class FilterColumns:
-    """Columns of a schema that a filter may name, resolved once each."""
+    """The columns of a schema that a filter can name, each resolved once."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -236,11 +235,12 @@ class FilterColumns:
 
     @property
     def names(self) -> list[str]:
-        """Dotted names: top-level columns and fields of structs."""
+        """Dotted names of top-level columns and of fields of structs."""
         return list(self._leaves)
 
     def leaf(self, name: str, operator: Operator) -> Comparison:
-        """A comparison of the column without literals yet; UnknownColumnError names the nearest column."""
+        """A comparison of the column, without literals yet. Raises UnknownColumnError, which names the nearest column.
+        A comparison of the column, without literals yet. Raises UnknownColumnError, which names the nearest column."""
         leaf = self._leaves.get(name)
         if leaf is not None:
             return _with(leaf, operator, ())
@@ -302,7 +302,7 @@ def _bind_predicate(predicate: UnboundPredicate, columns: FilterColumns) -> Boun
 
 
 def compare(leaf: Comparison, fitted: Fitted) -> BoundFilter:
-    """The leaf's comparison with one literal that may lie between two values of the column's type."""
+    """The comparison with one literal, which may lie between two values of the column's type."""
     operator = leaf.operator
     if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH) and not isinstance(
         leaf.field.field_type, (StringType, BinaryType)
@@ -325,7 +325,7 @@ def compare(leaf: Comparison, fitted: Fitted) -> BoundFilter:
 
 
 def compare_with_set(leaf: Comparison, fitted: list[Fitted]) -> BoundFilter:
-    """IN and NOT IN: literals that are no value of the type equal no row."""
+    """IN and NOT IN. A literal that is not a value of the type equals no row."""
     is_in = leaf.operator is Operator.IN
     exact = [value.floor for value in fitted if value.exact]
     numbers = tuple(sorted({value for value in exact if not is_nan_value(value)}))
@@ -342,7 +342,7 @@ def compare_with_set(leaf: Comparison, fitted: list[Fitted]) -> BoundFilter:
 
 
 def _compare_with_nan(leaf: Comparison) -> BoundFilter:
-    """NaN equals NaN and is above every number, so comparisons with it need no literal."""
+    """NaN equals NaN and is greater than every number, so comparisons with it need no literal."""
     operator = leaf.operator
     if operator is Operator.GREATER:
         return FALSE
@@ -353,12 +353,12 @@ def _compare_with_nan(leaf: Comparison) -> BoundFilter:
 
 
 def not_null(leaf: Comparison) -> BoundFilter:
-    """True for every row that has a value in the leaf's column."""
+    """True for every row with a value in the column of the leaf."""
     return _with(leaf, Operator.NOT_NULL, ()) if leaf.is_nullable else TRUE
 
 
 def is_nan_value(value: Any) -> bool:
-    """Whether the value is NaN, the one float that no bound and no literal of a comparison is."""
+    """Whether the value is NaN. No bound and no literal of a comparison is NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 

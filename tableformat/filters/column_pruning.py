@@ -1,7 +1,6 @@
-"""The comparisons of a filter on the statistics of many files at once: `pruning`, with a column for each fact.
+"""Evaluates the comparisons of a filter on the statistics of many files at once: the array form of `pruning`.
 
-`pruning.may_match` and `pruning.must_match` say what is meant; here the same is asked of arrays. A property test holds
-the two against each other.
+`pruning.may_match` and `pruning.must_match` define the result. A property test compares both implementations.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ class StatisticsColumns:
 
     @property
     def is_odd(self) -> Flags:
-        """Files of which these columns say nothing: a bound of theirs is no value of the type."""
+        """Files for which these columns say nothing, because a bound is not a value of the type."""
         return self.lower.is_odd | self.upper.is_odd
 
 
 _Statistics: TypeAlias = dict[tuple[int, IcebergType], StatisticsColumns | None]
 _of_files: Final[WeakKeyDictionary[DataColumns, _Statistics]] = WeakKeyDictionary()
-"""Worked out once for columns that are kept: scans of a table ask the same again and again."""
+"""Cached, because scans of a table evaluate the same columns repeatedly."""
 
 
 def statistics_columns(files: DataColumns, field_id: int, column_type: IcebergType) -> StatisticsColumns | None:
-    """What the files' metrics say about a column; a metric that is missing says nothing. None for a type whose bounds
-    have no order here."""
+    """The statistics of a column in the files' metrics; missing metrics are unknown. None for a type whose bounds are
+    not ordered here."""
     known = _of_files.setdefault(files, {})
     key = field_id, column_type
     if key not in known:
@@ -76,11 +75,11 @@ def _statistics_columns(files: DataColumns, field_id: int, column_type: IcebergT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """A comparison of a filter, its literals in the form of the bounds that they are compared with."""
+    """A comparison of a filter, with its literals in the form of the bounds."""
 
     leaf: Comparison
     literals: Sequence[Any] | npt.NDArray[Any] | pa.LargeBinaryArray
-    """Numbers or byte strings; an array where there are several, in order."""
+    """Numbers or byte strings; a sorted array for several literals."""
 
     @staticmethod
     def of(leaf: Comparison) -> Question:
@@ -91,12 +90,12 @@ class Question:
         return Question(leaf, literal_array(literals, column_type))
 
     def negated(self) -> Question:
-        """The comparison that is true where this one is false."""
+        """The comparison that is true if this one is false."""
         return Question(self.leaf.negated(), self.literals)
 
 
 def must_match(question: Question, statistics: StatisticsColumns) -> Flags:
-    """Files of which every row matches."""
+    """The files in which every row matches."""
     leaf = question.leaf
     asks_for_null = leaf.operator in (Operator.IS_NULL, Operator.NOT_NULL)
     must = ~may_match(question.negated(), statistics)
@@ -104,7 +103,7 @@ def must_match(question: Question, statistics: StatisticsColumns) -> Flags:
 
 
 def may_match(question: Question, statistics: StatisticsColumns) -> Flags:
-    """Files of which some row may match."""
+    """The files in which some row may match."""
     leaf = question.leaf
     if leaf.operator is Operator.IS_NULL:
         return statistics.may_be_null if leaf.is_nullable else np.zeros_like(statistics.may_be_null)
@@ -124,7 +123,7 @@ def _value_may_match(question: Question, lower: BoundColumn, upper: BoundColumn)
             literals, upper, right=True, unknown=len(literals)
         )
     if operator is Operator.NOT_IN:
-        # Only a column of one value is known well enough.
+        # Only a column with a single value decides the comparison.
         is_one = _is_one_value(lower, upper)
         first = literals_before(literals, lower, right=False, unknown=0)
         is_listed: Flags = first < literals_before(literals, lower, right=True, unknown=0)
@@ -137,7 +136,7 @@ def _value_may_match(question: Question, lower: BoundColumn, upper: BoundColumn)
 def _prefix_may_match(prefix: bytes, lower: BoundColumn, upper: BoundColumn, *, is_negated: bool) -> Flags:
     lower_begins: Flags = np.array(pc.starts_with(lower.values, pattern=prefix))
     if is_negated:
-        # Every value between two that begin with the prefix begins with it too.
+        # If two values begin with the prefix, every value between them begins with it too.
         upper_begins: Flags = np.array(pc.starts_with(upper.values, pattern=prefix))
         upper_begins &= lower_begins & lower.is_known & upper.is_known
         return ~upper_begins
@@ -146,7 +145,7 @@ def _prefix_may_match(prefix: bytes, lower: BoundColumn, upper: BoundColumn, *, 
 
 
 def _is(bound: BoundColumn, comparison: str, literal: Any) -> Flags:
-    """Where the bound compares so with the literal, or is not known."""
+    """True if the comparison of bound and literal holds, or the bound is unknown."""
     if isinstance(bound.values, np.ndarray):
         compared: Flags = getattr(np, comparison)(bound.values, literal)
     else:
@@ -163,8 +162,8 @@ def _is_one_value(lower: BoundColumn, upper: BoundColumn) -> Flags:
 
 
 def literals_before(literals: Any, bound: BoundColumn, *, right: bool, unknown: int) -> npt.NDArray[np.int64]:
-    """For each file how many of the sorted literals are below its bound, or with `right` at it: `unknown` where it has
-    none."""
+    """For each file the number of sorted literals below its bound, with `right` below or equal; `unknown` without a
+    bound."""
     if isinstance(bound.values, np.ndarray):
         found = np.searchsorted(literals, bound.values, side="right" if right else "left")
     else:

@@ -1,7 +1,7 @@
-"""Which of many data files a filter rules out, and what of it is left for the rows of each other one.
+"""Finds the data files that a filter rules out, and the residual filter of each other file.
 
-Every comparison of the filter is asked of all files at once, so each file has a state for each comparison: ruled out,
-always true, or open. Files with the same states have the same residual, which is worked out once.
+Every comparison of the filter is evaluated on all files at once. So each file has a state for each comparison: ruled
+out, always true, or open. Files with the same states have the same residual, which is computed once.
 
     files                 id >= 5      day = 3 (partition)     residual of id >= 5 AND day = 3
     a, b                  open         always true             id >= 5
@@ -39,19 +39,19 @@ _RULED_OUT: Final = 2
 _DECIDED: Final[Mapping[int, BoundFilter]] = {_ALWAYS: TRUE, _RULED_OUT: FALSE}
 _CODES_MAX: Final = 1 << 40
 _TABLE_MAX: Final = 1 << 12
-"""So many codes are numbered by a table, without a sort."""
+"""The number of codes up to which a lookup table is used instead of a sort."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptFiles:
-    """The files that a filter leaves, of those that were asked about."""
+    """The files that may have matching rows."""
 
     rows: Indices
-    """Their indexes, ascending."""
+    """Indexes of the files, ascending."""
     residual_ids: Indices
-    """For each the index of its residual."""
+    """For each file the index of its residual."""
     residuals: tuple[BoundFilter, ...]
-    """The filter itself where nothing of it is decided."""
+    """The filter itself if nothing in it is decided."""
     skipped_by_partition_count: int
     skipped_by_bounds_count: int
     skipped_by_bloom_filter_count: int = 0
@@ -69,7 +69,7 @@ class FilePruning:
         self._by_spec: dict[int, PartitionPruning] = {}
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
-        """Whether the summaries of partitions and of key columns leave room for a matching row."""
+        """Whether a row may match according to the summaries of partitions and key columns."""
         if self._bound is TRUE:
             return True
         if self._bound is FALSE or not self._of_spec(manifest.partition_spec_id).manifest_may_match(manifest):
@@ -80,11 +80,11 @@ class FilePruning:
         return by_key is not FALSE
 
     def may_hold_match(self, data: DataFile) -> bool:
-        """Whether partition and bounds of a file leave room for a row that passes the filter."""
+        """Whether a row may match according to the partition and bounds of a file."""
         return residual_by_bounds(self._of_spec(data.spec_id).residual_in(data.partition), data) is not FALSE
 
     def keep(self, files: DataColumns) -> KeptFiles:
-        """The files that may have a row that passes, with what is left of the filter for their rows."""
+        """The files that may have matching rows, with the residual filter for their rows."""
         if self._bound is TRUE:
             rows = np.arange(len(files))
             return KeptFiles(rows, np.zeros(len(files), np.int64), (TRUE,), 0, 0)
@@ -108,7 +108,7 @@ class FilePruning:
         )
 
     def _states_of_partitions(self, files: DataColumns) -> States:
-        """A row for each comparison, a column for each distinct partition."""
+        """One row for each comparison, one column for each distinct partition."""
         states = np.zeros((len(self._leaves), len(files.partitions)), np.int8)
         for column, (spec_id, partition) in enumerate(files.partitions):
             pruning = self._of_spec(spec_id)
@@ -117,7 +117,8 @@ class FilePruning:
         return states
 
     def _states_by_bounds(self, files: DataColumns, by_partition: States) -> tuple[States, npt.NDArray[np.bool_]]:
-        """What partitions leave open, asked of the bounds; and the files whose bounds have to be looked at singly."""
+        """Evaluates the comparisons that partitions leave open on the bounds. Also returns the files whose bounds have
+        to be evaluated one by one."""
         states = by_partition.copy()
         is_odd = np.zeros(len(files), np.bool_)
         known: dict[int, StatisticsColumns | None] = {}
@@ -145,7 +146,7 @@ class FilePruning:
 def residual_by_bounds(
     bound: BoundFilter, file: DataFile | DeleteFile, among: Sequence[int] | None = None
 ) -> BoundFilter:
-    """What is left of a filter for the rows of one file, by the bounds of its columns, or of those `among` them."""
+    """The residual filter for the rows of one file, from the bounds of its columns, or of the columns in `among`."""
 
     def decide_leaf(leaf: Comparison) -> BoundFilter:
         if among is not None and leaf.field.field_id not in among:
@@ -156,7 +157,7 @@ def residual_by_bounds(
 
 
 class _Residuals:
-    """The residual of each file, by the states of the comparisons."""
+    """The residual of each file, from the states of the comparisons."""
 
     def __init__(self, bound: BoundFilter, leaves: list[Comparison], states: States) -> None:
         self.ids, first = _distinct(states)
@@ -175,7 +176,7 @@ def _decided(leaves: list[Comparison], states: States) -> Callable[[Comparison],
 
 
 def _distinct(states: States) -> tuple[Indices, Indices]:
-    """For each column the index of its content among the distinct ones, and the first column of each."""
+    """For each column the index of its content among the distinct contents, and the first column of each."""
     count = states.shape[1]
     codes = np.zeros(count, np.int64)
     size = 1
@@ -189,12 +190,12 @@ def _distinct(states: States) -> tuple[Indices, Indices]:
 
 
 def _numbered(codes: Indices, size: int) -> tuple[Indices, Indices]:
-    """For each code, all below `size`, its index among the distinct ones, and the first place of each of these."""
+    """For each code, all below `size`, its index among the distinct codes, and the first position of each."""
     if size > _TABLE_MAX:
         _, first, ids = np.unique(codes, return_index=True, return_inverse=True)
         return ids.astype(np.int64), first.astype(np.int64)
     first_of = np.full(size, -1, np.int64)
-    # Of the places of one code the last that is assigned stays.
+    # If a code has several positions, the last assignment remains.
     first_of[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     present = np.flatnonzero(first_of >= 0)
     id_of = np.empty(size, np.int64)

@@ -24,10 +24,9 @@ _NAN_ONLY = ColumnStatistics(may_be_null=False, may_be_nan=True, may_have_values
 
 
 def column_statistics(file: ContentFile, field_id: int, column_type: IcebergType) -> ColumnStatistics:
-    """What the metrics in the manifest entry say about a column; a metric that is missing says nothing.
+    """The statistics of a column in the metrics of a manifest entry; missing metrics are unknown.
 
-    For a delete file the column must be one of those that it deletes by: metrics of others describe nothing that
-    counts.
+    For a delete file, the column must be one by which it deletes. Metrics of other columns are not meaningful.
     """
     return _column_statistics(
         file.file_path,
@@ -51,8 +50,8 @@ def _column_statistics(
     lower: bytes | None,
     upper: bytes | None,
 ) -> ColumnStatistics:
-    """Decoding bounds costs ten times as much as looking them up, and a feed of changes asks for them once a
-    snapshot."""
+    """Cached: decoding bounds costs ten times as much as a lookup, and a change feed uses them once for each snapshot.
+    Cached: decoding bounds costs ten times as much as a lookup, and a change feed uses them once for each snapshot."""
     if nulls is None and lower is None and upper is None and nans is None:
         return UNKNOWN
     return ColumnStatistics(
@@ -65,7 +64,7 @@ def _column_statistics(
 
 
 def partition_value_statistics(value: Any) -> ColumnStatistics:
-    """A column all of whose rows hold one value: a partition field, or the source of an identity transform."""
+    """A column with the same value in all rows: a partition field, or the source of an identity transform."""
     if value is None:
         return _NULL_ONLY
     if is_nan_value(value):
@@ -75,7 +74,7 @@ def partition_value_statistics(value: Any) -> ColumnStatistics:
 
 
 def summary_statistics(summary: PartitionFieldSummary, field_type: IcebergType, location: str) -> ColumnStatistics:
-    """A partition field over all files of a manifest; without bounds all its values are null or NaN."""
+    """A partition field over all files of a manifest. Without bounds, all its values are null or NaN."""
     lower, upper = summary.lower_bound, summary.upper_bound
     return ColumnStatistics(
         may_be_null=summary.contains_null,
@@ -101,7 +100,7 @@ def _upper_value(bound: bytes, column_type: IcebergType, location: str) -> Any:
 
 
 def _value(bound: bytes, column_type: IcebergType, location: str) -> Any:
-    """The bound in the representation of the filter's literals; None for NaN, which old writers put there."""
+    """The bound in the representation of the filter's literals; None for NaN, which old writers stored as a bound."""
     assert isinstance(column_type, PrimitiveType)
     value = from_bound(bound, column_type, location=location)
     if isinstance(value, UUID):

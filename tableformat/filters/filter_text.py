@@ -1,4 +1,4 @@
-"""Formats filters as text, close to the SQL that they came from."""
+"""Formats filters as text that is close to SQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pyiceberg.expressions.literals import DateLiteral, Literal, TimestampLitera
 from tableformat.filters.bound_filter import operator_of
 
 LISTED_VALUES = 5
-"""Members of a set that are written out."""
+"""The number of set members that are written out."""
 
 
 def filter_text(expression: BooleanExpression) -> str:

@@ -1,7 +1,7 @@
-"""Evaluates a filter on partition values: which manifests and files it rules out, and the residual in each partition.
+"""Evaluates a filter on partition values: which manifests and files it rules out, and the residual for each partition.
 
-A comparison with the source column of an identity field is decided by the partition value alone. For other transforms
-PyIceberg projects the comparison onto the partition field, which can only rule out.
+The partition value alone decides a comparison with the source column of an identity field. For other transforms,
+PyIceberg projects the comparison to the partition field. A projection can only rule out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tableformat.metadata.manifests.manifest_entry import ManifestFile
 _BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}
 
 StatisticsAt = Callable[[int, Comparison], ColumnStatistics]
-"""What is known about the partition field at an index of the spec."""
+"""The statistics of the partition field at an index of the spec."""
 
 
 class PartitionPruning:
@@ -37,18 +37,18 @@ class PartitionPruning:
         self._identities: dict[int, int] = {}
         """Source field id to the index of its identity field."""
         self._projections: dict[int, list[tuple[int, BoundFilter]]] = {}
-        """Comparison, by identity, to the indexes of other fields and what they must satisfy."""
+        """Comparison, by identity, to the indexes of other fields and their projected conditions."""
         self._residuals: dict[tuple[Any, ...], BoundFilter] = {}
         for leaf in comparisons(bound):
             self._prepare(leaf, spec, schema)
 
     @property
     def is_useful(self) -> bool:
-        """Whether any comparison can be asked of a partition value."""
+        """Whether a partition value can decide any comparison."""
         return bool(self._identities or self._projections)
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
-        """Whether the summaries leave room for a matching row; a manifest without summaries does."""
+        """Whether a row may match according to the summaries. True for a manifest without summaries."""
         summaries = manifest.partitions
         if summaries is None or not self.is_useful:
             return True
@@ -59,7 +59,7 @@ class PartitionPruning:
         return residual(self._bound, lambda leaf: self._decide(leaf, statistics_at)) is not FALSE
 
     def residual_in(self, partition: tuple[Any, ...]) -> BoundFilter:
-        """What is left of the filter for rows of a partition."""
+        """The residual filter for the rows of a partition."""
         if not self.is_useful:
             return self._bound
         if partition not in self._residuals:
@@ -71,7 +71,7 @@ class PartitionPruning:
         return self._residuals[partition]
 
     def decided_in(self, leaf: Comparison, partition: tuple[Any, ...]) -> BoundFilter:
-        """TRUE or FALSE where the partition decides a comparison of the filter, else the comparison."""
+        """TRUE or FALSE if the partition decides a comparison of the filter, otherwise the comparison."""
         return self._decide(leaf, lambda index, _: partition_value_statistics(partition[index]))
 
     def _decide(self, leaf: Comparison, statistics_at: StatisticsAt) -> BoundFilter:
@@ -100,7 +100,7 @@ def _decide_at(statistics_at: StatisticsAt, index: int, part: Comparison) -> Bou
 
 
 def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> BoundFilter | None:
-    """What the partition value of every matching row satisfies, or None when the transform says nothing about it."""
+    """A condition on the partition value of every matching row; None if the transform allows no conclusion."""
     source_type = leaf.field.field_type
     if isinstance(field.transform, (VoidTransform, UnknownTransform)) or isinstance(source_type, NANO_TYPES):
         return None
@@ -111,7 +111,7 @@ def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> Boun
     try:
         projected: BooleanExpression | None = field.transform.project(field.name, bound)
     except OverflowError:
-        # PyIceberg steps to the next or previous day of a literal, and Python's dates end with the years 1 and 9999.
+        # PyIceberg adds or subtracts a day from a literal, and Python's dates are limited to the years 1 to 9999.
         return None
     if projected is None:
         return None
@@ -124,9 +124,9 @@ def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> Boun
 
 
 def _wrapped_value(transform: Transform[Any, Any], source_type: IcebergType) -> int | None:
-    """The partition of the lowest whole numbers, whose multiple of the width lies below the type's range.
+    """The partition of the lowest whole numbers, whose multiple of the width is below the range of the type.
 
-    Writers, ours and Java's, let it wrap around to the top, where no projection looks for them.
+    Writers, ours and Java's, let it wrap around to the greatest numbers, where no projection finds it.
     """
     bits = _BITS.get(type(source_type))
     if bits is None or not isinstance(transform, TruncateTransform):

@@ -1,8 +1,8 @@
-"""Translates a Polars expression to a PyIceberg one, so that it can be a `where=`.
+"""Translates a Polars expression to a PyIceberg expression, so that `where=` can take it.
 
-Polars shows what an expression is by serialising it; its JSON form is read here. Comparisons of a column with literals
-mean in Polars what they mean in this library (`bound_filter.py`): null compares as unknown, NaN equals NaN and is above
-every number. Everything else is refused, since a filter that is only nearly the one asked for deletes other rows.
+Polars can serialize an expression as JSON, which is read here. A comparison of a column with literals has the same
+meaning in Polars and in this library (`bound_filter.py`): a comparison with null is unknown, NaN equals NaN and is
+greater than every number. All other expressions are refused, because a filter that is almost right deletes wrong rows.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _PLAIN: Final = frozenset(
 
 
 def from_polars(expression: Any, schema: Schema) -> BooleanExpression:
-    """The same filter, over the names of the columns; one that `schema` lacks is no error here.
+    """The same filter over column names. A column that `schema` lacks is not an error here.
 
-    InvalidPredicateError for what is no comparison of one column with literals under `&`, `|` and `~`.
+    Raises InvalidPredicateError for anything but comparisons of one column with literals under `&`, `|` and `~`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -81,7 +81,7 @@ def from_polars(expression: Any, schema: Schema) -> BooleanExpression:
 
 
 class _Translation:
-    """One walk over one expression, whose text is for errors."""
+    """One walk over one expression. Errors show its text."""
 
     def __init__(self, text: str, schema: Schema) -> None:
         self._text = text
@@ -133,7 +133,7 @@ class _Translation:
         raise self._refused(f"the library cannot compute {json.dumps(function)}")
 
     def _refuse_rounding(self, column: Reference, values: Sequence[Any]) -> None:
-        """A number of 64 bits beside a column of floats: Polars compares it as it is, a filter the nearest float."""
+        """A 64-bit number and a column of floats: Polars compares the exact number, a filter the nearest float."""
         name = column.name
         if name not in self._schema.column_names or not isinstance(self._schema.find_type(name), FloatType):
             return
@@ -189,7 +189,7 @@ class _Translation:
         raise self._refused("is_in takes values")
 
     def _in_microseconds(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Python's values, and PyIceberg's literals, have no nanoseconds."""
+        """Python's values and PyIceberg's literals have no nanoseconds."""
         if getattr(values.type, "unit", None) != "ns":
             return values
         is_time = pa.types.is_time(values.type)

@@ -1,9 +1,9 @@
-"""What `where=` takes, as a PyIceberg expression.
+"""Converts the argument `where=` to a PyIceberg expression.
 
-Four front ends meet in the bound filter, since each has a language of its own: SQL text in `sql_predicate.py`,
-pyarrow's serialised expressions in `arrow_filter.py`, those of Polars in `polars_filter.py`, and Spark's predicates in
-`spark_ext/service/wire/expressions.py`. The parser of SQL is imported with the first text, a twentieth of what a
-process takes to load a table.
+Four front ends produce the bound filter, one for each language: SQL text in `sql_predicate.py`, pyarrow's serialized
+expressions in `arrow_filter.py`, Polars expressions in `polars_filter.py`, and Spark's predicates in
+`spark_ext/service/wire/expressions.py`. The SQL parser is imported with the first text, because the import takes a
+twentieth of the time that a process needs to load a table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tableformat.metadata.arrow_schema import arrow_schema
 
 @runtime_checkable
 class PolarsExpression(Protocol):
-    """A `polars.Expr`, without an import of Polars."""
+    """A `polars.Expr`, without importing Polars."""
 
     @property
     def meta(self) -> Any: ...
 
 
 Where: TypeAlias = str | BooleanExpression | pc.Expression | PolarsExpression
-"""What `where=` takes: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
+"""The types of `where=`: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
 
 
 _NESTING_MAX: Final = 100
@@ -39,14 +39,15 @@ _TOO_DEEP: Final = "where is nested too deeply; use IN (...) or a join instead."
 
 
 def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | None = None) -> BooleanExpression:
-    """The filter as an expression over the names of `schema`; None is no filter.
+    """The filter as an expression over the names of `schema`; None means no filter.
 
-    SQL text becomes an expression without NOT whose literals are values of their columns' types. A PyIceberg
-    expression is checked and returned unchanged, one of Polars or pyarrow becomes such a one. Rows match as
-    `bound_filter` says, except that for pyarrow no NaN is above a number. Times of SQL text that have no offset are
-    UTC, or what `local_time` says.
+    SQL text becomes an expression without NOT whose literals are values of their columns' types. A PyIceberg expression
+    is checked and returned unchanged. Polars and pyarrow expressions are translated. Rows match as described in
+    `bound_filter`, except that pyarrow does not compare NaN as the greatest number. Times without an offset in SQL text
+    are UTC, or converted by `local_time`.
 
-    UnknownColumnError names the nearest column; InvalidPredicateError says which part cannot be a filter and why.
+    Raises UnknownColumnError with the nearest column, and InvalidPredicateError with the part that cannot be a filter
+    and the reason.
     """
     if where is None:
         return AlwaysTrue()
@@ -63,7 +64,7 @@ def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | 
 
 
 def _is_deep(expression: BooleanExpression) -> bool:
-    """Whether operators are nested deeper than all that walks over a filter can follow."""
+    """Whether the operators are nested too deeply for the functions that walk over a filter."""
     level = [expression]
     for _ in range(_NESTING_MAX):
         level = [part for each in level for part in _parts(each)]
@@ -95,9 +96,11 @@ def _parsed(where: Where, schema: Schema, local_time: LocalTime | None) -> Boole
 
 
 def parse_false_where(where: Where, schema: Schema) -> BoundFilter:
-    """The filter that is true for the rows for which the condition `where` is false; it is not where it is unknown.
+    """The filter that is true for the rows for which the condition `where` is false. It is not true if the condition is
+    unknown.
 
-    `parse_where` negated would not be that: SQL text becomes a filter that is right about true alone. Errors as there.
+    The negation of `parse_where` would be wrong: a filter from SQL text does not distinguish false and unknown. Raises
+    the same errors.
     """
     expression = parse_where(where, schema)
     if isinstance(where, str):
@@ -110,7 +113,7 @@ def parse_false_where(where: Where, schema: Schema) -> BoundFilter:
 
 
 def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:
-    """InvalidPredicateError where the filter would keep other rows than the expression."""
+    """Raise InvalidPredicateError if the filter would match other rows than the expression."""
     translation = translate(expression, schema, arrow_schema(schema))
     names = [field.name for field in schema.fields]
     for name in translation.columns or ():

@@ -1,8 +1,8 @@
-"""Evaluates a filter on column statistics of a set of rows, which leaves the residual to ask of each row.
+"""Evaluates a filter on column statistics of a set of rows. The result is the residual filter for each row.
 
-One evaluation serves partition values, the partition summaries of a manifest, the metrics of a data file and the
-statistics of a row group: all of them come down to `ColumnStatistics`. The result is the residual: `Always(False)` when
-no row can match, `Always(True)` when every row must, else what still has to be asked of each row.
+The same evaluation serves partition values, the partition summaries of a manifest, the metrics of a data file and the
+statistics of a row group: all of them become `ColumnStatistics`. The residual is `Always(False)` if no row can match,
+`Always(True)` if every row must match, and otherwise the part of the filter that is not decided.
 """
 
 from __future__ import annotations
@@ -27,34 +27,35 @@ from tableformat.filters.bound_filter import (
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What may occur in a column. Whatever is not known may occur."""
+    """The possible values of a column. Unknown statistics exclude nothing."""
 
     may_be_null: bool = True
     may_be_nan: bool = True
-    """For float columns; bounds of floats say nothing about NaN."""
+    """For float columns, whose bounds say nothing about NaN."""
     may_have_values: bool = True
-    """Whether anything else than null and NaN may occur."""
+    """Whether other values than null and NaN may occur."""
     lower: Any = None
-    """At or below every value that is not NaN; None when unknown. Internal representation, as the filter's literals."""
+    """Less than or equal to every value except NaN; None if unknown. Internal representation, like the filter's
+    literals."""
     upper: Any = None
-    """At or above every value that is not NaN; None when unknown."""
+    """Greater than or equal to every value except NaN; None if unknown."""
 
 
 UNKNOWN: Final = ColumnStatistics()
 
 Decide = Callable[[Comparison], BoundFilter]
-"""TRUE, FALSE or the comparison itself, where what is known does not decide it."""
+"""TRUE, FALSE, or the comparison itself if the statistics do not decide it."""
 
 
 def decide(leaf: Comparison, statistics: ColumnStatistics) -> BoundFilter:
-    """What is left of a comparison where its column is known to be so."""
+    """The residual of a comparison, given the statistics of its column."""
     if not may_match(leaf, statistics):
         return FALSE
     return TRUE if must_match(leaf, statistics) else leaf
 
 
 def residual(bound: BoundFilter, decide_leaf: Decide) -> BoundFilter:
-    """What is left to ask of each row; the same object when nothing was decided."""
+    """The residual for each row; the same object if nothing was decided."""
     if isinstance(bound, Always):
         return bound
     if isinstance(bound, Comparison):
@@ -75,7 +76,8 @@ def residual(bound: BoundFilter, decide_leaf: Decide) -> BoundFilter:
 
 
 def must_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
-    """Whether every row matches: none is null, for which comparisons are unknown, and none matches the opposite."""
+    """Whether every row matches: no value is null, for which comparisons are unknown, and no value matches the
+    opposite."""
     asks_for_null = leaf.operator in (Operator.IS_NULL, Operator.NOT_NULL)
     may_be_unknown = leaf.is_nullable and statistics.may_be_null and not asks_for_null
     return not may_be_unknown and not may_match(leaf.negated(), statistics)
@@ -94,7 +96,7 @@ def may_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
 
 
 def nan_matches(leaf: Comparison) -> bool:
-    """Whether a NaN in the column passes the comparison; it is above every number."""
+    """Whether NaN matches the comparison. It is greater than every number."""
     operator = leaf.operator
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         return operator is Operator.IS_NAN
@@ -102,7 +104,7 @@ def nan_matches(leaf: Comparison) -> bool:
 
 
 def _value_may_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
-    """Whether a value between the bounds, not null and not NaN, may pass the comparison."""
+    """Whether a value between the bounds, neither null nor NaN, may match the comparison."""
     operator, lower, upper = leaf.operator, statistics.lower, statistics.upper
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         return operator is Operator.NOT_NAN
@@ -127,7 +129,7 @@ def _set_may_match(leaf: Comparison, lower: Any, upper: Any) -> bool:
     """The literals are sorted, so a set of any size costs two binary searches."""
     values = leaf.values
     if leaf.operator is Operator.NOT_IN:
-        # Only a column of one value is known well enough.
+        # Only a column with a single value decides the comparison.
         return lower is None or upper is None or lower != upper or lower not in values
     first = 0 if lower is None else bisect_left(values, lower)
     after_last = len(values) if upper is None else bisect_right(values, upper)
@@ -139,5 +141,5 @@ def _prefix_may_match(leaf: Comparison, lower: Any, upper: Any) -> bool:
     length = len(prefix)
     if leaf.operator is Operator.STARTS_WITH:
         return (lower is None or lower[:length] <= prefix) and (upper is None or upper[:length] >= prefix)
-    # Every value between two that begin with the prefix begins with it too.
+    # If two values begin with the prefix, every value between them begins with it too.
     return lower is None or upper is None or lower[:length] != prefix or upper[:length] != prefix

@@ -1,8 +1,8 @@
 """Applies a bound filter to rows.
 
-Arrow's kernels are called with the semantics that `bound_filter` states, where they differ: comparisons with NaN,
-`is_in` with nulls, NaN and zeros of either sign. The batch's columns are found by name, so the batch is in the schema
-that the filter was bound to.
+Arrow's kernels are called in a way that gives the semantics of `bound_filter`. They differ for comparisons with NaN,
+and for `is_in` with nulls, NaN and zeros of either sign. Columns are found by name, so the batch has to be in the
+schema to which the filter was bound.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ _UNARY: Final[dict[Operator, Callable[[Any], Any]]] = {
     Operator.NOT_NAN: lambda column: pc.invert(pc.is_nan(column)),
 }
 _NAN_MATCHES: Final = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
-"""Comparisons with a number that NaN, the greatest float, passes and Arrow's kernels refuse."""
+"""Comparisons with a number that NaN, the greatest float, matches, and that Arrow's kernels evaluate to false for NaN.
+Comparisons with a number that NaN, the greatest float, matches, and that Arrow's kernels evaluate to false for NaN."""
 
 
 def matching_rows(bound: BoundFilter, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray | bool:
-    """Which rows match: True only where the filter is true, so null means no; a plain bool when all rows get the same
-    answer."""
+    """A mask of the matching rows, true only if the filter is true: null means no. A bool if all rows have the same
+    result."""
     if isinstance(bound, Always):
         return bound.answer
     if isinstance(bound, Comparison):
@@ -56,7 +57,7 @@ def matching_rows(bound: BoundFilter, batch: pa.RecordBatch | pa.Table) -> pa.Bo
 
 
 def filter_rows(bound: BoundFilter, batch: Any) -> Any:
-    """The batch or table with only the rows that match; the same object when all do."""
+    """The batch or table with only the matching rows; the same object if all rows match."""
     mask = matching_rows(bound, batch)
     if isinstance(mask, bool):
         return batch if mask else batch.slice(0, 0)
@@ -67,7 +68,7 @@ def _column(leaf: Comparison, batch: pa.RecordBatch | pa.Table) -> Any:
     column = batch.column(leaf.path[0])
     if len(leaf.path) > 1:
         column = pc.struct_field(column, list(leaf.path[1:]))
-    # pyarrow's own extension types, uuid among them, are no `pa.ExtensionType`.
+    # pyarrow's own extension types, such as UUID, are not `pa.ExtensionType`.
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
     if isinstance(column, pa.ChunkedArray):
@@ -92,7 +93,7 @@ def _compare(leaf: Comparison, column: Any) -> Any:
 def _is_in(leaf: Comparison, column: Any) -> Any:
     values = list(leaf.values)
     if leaf.is_float and 0.0 in values:
-        # The hash table behind is_in tells the zeros apart.
+        # The hash table of is_in distinguishes the two zeros.
         values += [0.0, -0.0]
     found = pc.is_in(column, value_set=pa.array(values, type=column.type))
     is_wanted = found if leaf.operator is Operator.IN else pc.invert(found)

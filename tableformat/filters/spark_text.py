@@ -1,7 +1,7 @@
-"""Writes a bound filter as a condition in Spark's SQL that is true, false and unknown for the same rows.
+"""Writes a bound filter as a condition in Spark SQL that is true, false and unknown for the same rows.
 
-Written here rather than translated from the caller's text: the same text means other things in other dialects (`"v"` is
-a column in one and a string in the other), and literals are values of their columns' types by now.
+The caller's text is not translated, because one text has different meanings in different dialects: `"v"` is a column in
+one and a string in another. The literals of a bound filter are values of their columns' types.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ _INFIX: Final = {
 _SUFFIX: Final = {
     Operator.IS_NULL: "IS NULL",
     Operator.NOT_NULL: "IS NOT NULL",
-    # NaN equals NaN in Spark. Its isnan() is false for null, where these are unknown.
+    # NaN equals NaN in Spark. Its isnan() is false for null, but these comparisons are unknown for null.
     Operator.IS_NAN: f"= {_NAN}",
     Operator.NOT_NAN: f"<> {_NAN}",
 }
 
 
 def spark_condition(bound: BoundFilter) -> str:
-    """The filter in one line of Spark's SQL. UnsupportedFeatureError for a literal that has none, such as a uuid."""
+    """The filter in one line of Spark SQL. Raises UnsupportedFeatureError for a literal that Spark SQL lacks, such as a
+    UUID."""
     if isinstance(bound, Always):
         return "true" if bound.answer else "false"
     if isinstance(bound, Comparison):
@@ -71,7 +72,7 @@ def _comparison(leaf: Comparison) -> str:
 
 
 def _literal(value: Any, leaf: Comparison) -> str:  # noqa: PLR0911 - one case for each type
-    """The value as Spark writes it, with its type."""
+    """The value as a typed literal of Spark."""
     column_type: IcebergType = leaf.field.field_type
     if isinstance(column_type, BooleanType):
         return "true" if value else "false"
@@ -97,6 +98,6 @@ def _literal(value: Any, leaf: Comparison) -> str:  # noqa: PLR0911 - one case f
 
 
 def _string(value: str) -> str:
-    """Between single quotes, in which Spark takes a backslash as the beginning of an escape."""
+    """Text in single quotes, in which Spark treats a backslash as the start of an escape."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
     return f"'{escaped}'"

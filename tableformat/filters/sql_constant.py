@@ -1,7 +1,7 @@
-"""Constants of SQL text and which columns they may be compared with.
+"""Constants in SQL text, and the columns with which they can be compared.
 
-Stricter than the engines that cast silently: a string is not a number, a number is not a date. What has one reading
-is accepted: a string for dates, times, uuids and binary, a date for a timestamp.
+The rules are stricter than those of engines that cast silently: a string is not a number, and a number is not a date.
+Unambiguous values are accepted: a string for dates, times, UUIDs and binary, a date for a timestamp.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _BITS: Final = {
 }
 _DIGITS_OF_SECONDS: Final = {exp.DataType.Type.TIMESTAMP_S: 0, exp.DataType.Type.TIMESTAMP_MS: 3}
 _DECIMAL_OF_SQL: Final = (18, 3)
-"""Precision and scale of a DECIMAL that states none."""
+"""Precision and scale of a DECIMAL without them."""
 _EXAMPLES: Final[dict[type[IcebergType], str]] = {
     BooleanType: "TRUE",
     StringType: "'text'",
@@ -130,9 +130,9 @@ class Constant:
     value: Any
     """bool, int, Decimal or float; for all other kinds the text between the quotes."""
     text: str
-    """The SQL that it was written as, for messages."""
+    """The original SQL, for messages."""
     float_bits: int | None = None
-    """64 of a number that SQL has as a DOUBLE, 32 of a FLOAT; None of others, which take the type of the column."""
+    """64 for a DOUBLE, 32 for a FLOAT; None for other numbers, which take the type of the column."""
 
     @property
     def is_null(self) -> bool:
@@ -140,8 +140,8 @@ class Constant:
 
 
 def constant_of(node: exp.Expr) -> Constant | None:
-    """The constant that the SQL node is, or None when it is none. InvalidPredicateError for a cast that no literal
-    has."""
+    """The constant for a SQL node; None if the node is not a constant. Raises InvalidPredicateError for a cast that
+    literals do not have."""
     text = _text(node)
     constant: Constant | None = None
     if isinstance(node, exp.Paren):
@@ -165,7 +165,7 @@ def constant_of(node: exp.Expr) -> Constant | None:
 
 
 def _text(node: exp.Expr) -> str:
-    """The SQL of the node. For thousands of literals in a list the generator takes longer than the parser."""
+    """The SQL of the node. For a list of thousands of literals, generating the SQL takes longer than parsing it."""
     if not isinstance(node, exp.Literal):
         return node.sql(dialect="duckdb")
     text: str = node.this
@@ -175,8 +175,8 @@ def _text(node: exp.Expr) -> str:
 def fit_constant(
     constant: Constant, column_type: IcebergType, name: str, local_time: LocalTime | None = None
 ) -> Fitted:
-    """The constant among the values of the column's type; InvalidPredicateError names column, type and literal. Times
-    without an offset are UTC, or what `local_time` says."""
+    """The constant as a value of the column's type. Raises InvalidPredicateError, which names column, type and literal.
+    Times without an offset are UTC, or converted by `local_time`."""
     accepted = _ACCEPTED.get(type(column_type), ())
     if constant.kind not in accepted or not isinstance(column_type, PrimitiveType):
         example = _EXAMPLES.get(type(column_type))
@@ -203,15 +203,15 @@ def fit_constant(
 
 
 def _fit_nan(column_type: PrimitiveType) -> Fitted:
-    """PyIceberg has no literal for NaN. It is above every number, and so above all values of types that do not have
-    it."""
+    """PyIceberg has no literal for NaN. It is greater than every number, and so greater than all values of types
+    without NaN."""
     if isinstance(column_type, (FloatType, DoubleType)):
         return Fitted(math.nan, exact=True)
     return fit(iceberg.DoubleLiteral(math.inf), column_type)
 
 
 def _literal(constant: Constant, column_type: PrimitiveType) -> Literal[Any]:
-    """Timestamps are read to the nanosecond; one with an offset is UTC from here on."""
+    """Timestamps have nanosecond precision. A timestamp with an offset is converted to UTC."""
     if constant.kind in ("timestamp", "timestamptz"):
         nanos = timestamp_nanos(constant.value, zoned=isinstance(column_type, ZONED_TYPES))
         if isinstance(column_type, NANO_TYPES):
@@ -242,7 +242,7 @@ def _number(text: str, sql: str) -> int | Decimal:
 
 
 def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
-    """A typed literal such as DATE '2024-01-31' or 'NaN'::DOUBLE; other casts would need an engine."""
+    """A typed literal such as DATE '2024-01-31' or 'NaN'::DOUBLE. Other casts would need an engine."""
     kind = _KIND_OF_CAST.get(to.this)
     if inner.is_null:
         return inner
@@ -267,7 +267,7 @@ def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
 
 
 def _refuse_other_number(inner: Constant, kind: str, to: exp.DataType, text: str) -> None:
-    """InvalidPredicateError for a cast that gives another number, or none."""
+    """Raise InvalidPredicateError for a cast that changes the number, or has no result."""
     value = inner.value
     if kind == "integer":
         if value != int(value):

@@ -1,8 +1,8 @@
-"""Translates the SQL text of `where=` into a bound filter.
+"""Translates the SQL text of `where=` to a bound filter.
 
-The grammar is sqlglot's DuckDB dialect; what a scan can filter by is one column against literals, under AND, OR and
-NOT. PyIceberg's own parser knows neither typed literals nor BETWEEN. Negation is carried down while translating, so
-that a comparison with NULL can become false at its place: unknown is not true, whether a NOT stands above it or not.
+The grammar is sqlglot's DuckDB dialect. A scan can filter by comparisons of one column with literals, under AND, OR and
+NOT. PyIceberg's own parser has neither typed literals nor BETWEEN. Negation is carried down during translation, so that
+a comparison with NULL becomes false at its position: unknown is not true, with or without a NOT above it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tableformat.filters.sql_constant import Constant, constant_of, fit_constant
 
 
 class _WhereDialect(DuckDB):
-    """DuckDB's, with names in backticks too: Spark writes them, and so do the CHECK constraints of a table."""
+    """DuckDB's dialect, which also accepts names in backticks: Spark and the CHECK constraints of a table use them."""
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
@@ -71,8 +71,8 @@ _MIRRORED: Final = {
 def filter_of_sql(
     text: str, schema: Schema, *, negated: bool = False, local_time: LocalTime | None = None
 ) -> BoundFilter:
-    """The filter that is true for the rows for which the condition is true, or false where `negated`; never for those
-    for which it is unknown. Times without an offset are UTC, or what `local_time` says. UnknownColumnError,
+    """The filter that is true for the rows for which the condition is true (false if `negated`), and never for rows for
+    which it is unknown. Times without an offset are UTC, or converted by `local_time`. Raises UnknownColumnError and
     InvalidPredicateError."""
     try:
         return _Translation(schema, local_time).condition(_parse(text), negated=negated)
@@ -110,7 +110,7 @@ def _parse_hint(text: str) -> str:
 
 
 class _Translation:
-    """One walk over one condition. Every method takes `negated`: whether an odd number of NOTs stands above."""
+    """One walk over one condition. Every method takes `negated`: whether the number of enclosing NOTs is odd."""
 
     def __init__(self, schema: Schema, local_time: LocalTime | None) -> None:
         self._columns = FilterColumns(schema)
@@ -256,7 +256,7 @@ class _Translation:
         return compare(leaf.negated() if negated else leaf, fitted)
 
     def _leaf(self, node: exp.Expr, operator: Operator) -> Comparison:
-        """The column of a comparison; its literals are filled in by whoever fits them."""
+        """The column of a comparison. The caller adds the literals."""
         if not isinstance(node, (exp.Column, exp.Dot)) or not _is_column(node):
             raise _unsupported(node)
         return self._columns.leaf(".".join(part.name for part in node.parts), operator)
@@ -275,8 +275,7 @@ def _is_column(node: exp.Expr) -> bool:
 
 
 def _like_literal(pattern: str, escape: str | None, node: exp.Expr) -> tuple[str, bool]:
-    """The text before the wildcard and whether there is one: only `text` and `text%` can be looked up in column
-    bounds."""
+    """The text before the wildcard, and whether there is one. Column bounds can only evaluate `text` and `text%`."""
     literal: list[str] = []
     characters = iter(enumerate(pattern))
     for position, character in characters:
@@ -302,7 +301,7 @@ def _like_literal(pattern: str, escape: str | None, node: exp.Expr) -> tuple[str
 def _compare_constants(
     node: exp.Expr, left: Constant | None, operator: Operator, right: Constant | None, negated: bool
 ) -> BoundFilter:
-    """Conditions without a column, such as the `1 = 1` that programs write."""
+    """Conditions without a column, such as `1 = 1` in generated SQL."""
     if left is None or right is None:
         raise _unsupported(node)
     if left.is_null or right.is_null:
@@ -321,7 +320,7 @@ def _unsupported(node: exp.Expr) -> InvalidPredicateError:
 
 
 def _quotes_hint(node: exp.Expr) -> str:
-    """For text in double quotes, as Python and Spark have it."""
+    """For text in double quotes, which are strings in Python and Spark."""
     columns = list(node.find_all(exp.Column))
     if len(columns) < 2 or not any(column.this.quoted for column in columns[1:]):
         return ""
