@@ -1,7 +1,7 @@
-"""FM-26: what manifests say of the key columns of their data files, so that a filter on the key opens few of them.
+"""FM-26: summaries of the key columns of each manifest, so that a filter on the key opens few manifests.
 
-Iceberg's manifest lists have summaries of partition fields alone. A table that is not partitioned, or not by what a
-filter names, would be opened manifest by manifest, however well its manifests are clustered.
+Iceberg's manifest lists only have summaries of partition fields. Without ours, a filter on other columns would open
+every manifest, even if the manifests are clustered by the key.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tableformat.metadata.manifests.manifest_entry import ColumnSummary, Manifes
 
 
 def column_summaries(files: Iterable[DataFile], columns: Sequence[NestedField]) -> tuple[ColumnSummary, ...]:
-    """FM-26: a summary for each column of which some side is known in every file."""
+    """FM-26: a summary for each column with a bound that is known in every file."""
     members = list(files)
     summaries = (_summary(members, column) for column in columns)
     return tuple(summary for summary in summaries if summary is not None)
 
 
 def summary_of_column(manifest: ManifestFile, field: NestedField) -> ColumnStatistics:
-    """What the manifest's data files may hold in a column, by its summary; everything where there is none."""
+    """The possible values of a column in the manifest's data files; all values without a summary."""
     for summary in manifest.columns or ():
         if summary.field_id == field.field_id:
             bounds = {field.field_id: summary.lower_bound} if summary.lower_bound is not None else {}

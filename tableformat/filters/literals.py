@@ -1,12 +1,12 @@
-"""Converts literals of a filter to the type of the column that they are compared with.
+"""Converts the literals of a filter to the types of their columns.
 
-A literal need not be a value of the column's type: `id > 1.5` on an int column, `price = 1.005` on decimal(5, 2), `n
-< 1e12` on an int column. Rounding it, as PyIceberg's own literals do, would change which rows match. So a literal is
-fitted: the largest value of the column's type that is not above it, and whether it is that value. Every comparison
-follows from the two.
+A literal need not be a value of the column's type: `id > 1.5` on an int column, `price = 1.005` on decimal(5, 2), `n <
+1e12` on an int column. Rounding, as PyIceberg's own literals do, would change which rows match. Therefore a literal is
+fitted: the result is the largest value of the column's type that is not greater, and whether it is equal. Every
+comparison follows from these two.
 
-Values are in Iceberg's internal representation: dates as days, times and timestamps as micros (nanos for the `_ns`
-types), uuids, fixed and binary as bytes, decimals as Decimal in the column's scale.
+Values are in Iceberg's internal representation: dates as days, times and timestamps as microseconds (nanoseconds for
+the `_ns` types), UUIDs, fixed and binary as bytes, decimals as Decimal in the column's scale.
 """
 
 from __future__ import annotations
@@ -54,26 +54,25 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROS_PER_DAY = 86_400_000_000
 _FRACTION = re.compile(r"\.(\d+)")
 LocalTime: TypeAlias = Callable[[datetime], datetime]
-"""The moment that a time without an offset is, where it is not read as UTC."""
+"""Converts a time without an offset, if it is not to be read as UTC."""
 _BLOB_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Where a literal lies among the values of a column's type."""
+    """The position of a literal among the values of a column's type."""
 
     floor: Any
-    """The largest value of the type at or below the literal; None when the literal is below all of them."""
+    """The largest value of the type that is not greater than the literal; None if all values are greater."""
     exact: bool
-    """Whether the literal is `floor` itself."""
+    """Whether the literal equals `floor`."""
 
 
 def fit(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
-    """Fit a PyIceberg literal; TypeError or ValueError with the reason when it is of a kind that the type has no
-    order with.
+    """Fit a PyIceberg literal. Raises TypeError or ValueError, with the reason, if it cannot be compared with the type.
 
-    A number stands for a date, time or timestamp in its internal representation only because PyIceberg expressions
-    allow it; SQL text never gets here with one.
+    A number is taken as a date, time or timestamp in its internal representation only because PyIceberg expressions
+    allow it. SQL text is rejected earlier.
     """
     fitting = _FITTING.get(type(column_type))
     if fitting is None:
@@ -82,8 +81,8 @@ def fit(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
 
 
 def literal_of(value: Any, column_type: PrimitiveType) -> Literal[Any]:
-    """The PyIceberg literal of an internal value; nanosecond timestamps travel as long literals, PyIceberg has none
-    of their own."""
+    """The PyIceberg literal of an internal value. Nanosecond timestamps are long literals, because PyIceberg has no
+    literals for them."""
     match column_type:
         case DateType():
             return iceberg.DateLiteral(value)
@@ -99,12 +98,12 @@ def literal_of(value: Any, column_type: PrimitiveType) -> Literal[Any]:
 
 
 def date_days(text: str) -> int:
-    """Days since 1970-01-01 of an ISO date."""
+    """The days since 1970-01-01 of an ISO date."""
     return (date.fromisoformat(text.strip()) - _EPOCH.date()).days
 
 
 def time_micros(text: str) -> int:
-    """Micros since midnight of an ISO time."""
+    """The microseconds since midnight of an ISO time."""
     at = time.fromisoformat(text.strip())
     if at.tzinfo is not None:
         raise ValueError("a time has no time zone")
@@ -112,7 +111,7 @@ def time_micros(text: str) -> int:
 
 
 def timestamp_nanos(text: str, *, zoned: bool) -> int:
-    """Nanos since the epoch of an ISO date or timestamp; without an offset it is read as UTC, with one it must be
+    """The nanoseconds since the epoch of an ISO date or timestamp. Without an offset it is UTC; an offset requires
     `zoned`."""
     fraction = _FRACTION.search(text)
     digits = fraction.group(1) if fraction else ""
@@ -126,7 +125,7 @@ def timestamp_nanos(text: str, *, zoned: bool) -> int:
 
 
 def with_offset(text: str, local_time: LocalTime) -> str:
-    """An ISO date or timestamp as the same moment in UTC; one with an offset stays as it is."""
+    """An ISO date or timestamp as the same moment in UTC. A text with an offset is unchanged."""
     fraction = _FRACTION.search(text)
     moment = datetime.fromisoformat(_FRACTION.sub("", text, count=1).strip())
     if moment.tzinfo is not None:
@@ -136,7 +135,7 @@ def with_offset(text: str, local_time: LocalTime) -> str:
 
 
 def blob_bytes(text: str) -> bytes:
-    """Bytes of a BLOB literal: ASCII characters, anything else as \\xHH."""
+    """The bytes of a BLOB literal: ASCII characters, and all other bytes as \\xHH."""
     return _BLOB_ESCAPE.sub(lambda escape: bytes([int(escape.group(1), 16)]), text.encode("ascii"))
 
 
@@ -148,7 +147,7 @@ def _fit_integer(literal: Literal[Any], column_type: IntegerType | LongType) -> 
 
 
 def _within(number: Fraction | int, stored_as: IntegerType | LongType) -> Fitted:
-    """A number among those that 32 or 64 bits hold."""
+    """A number fitted to 32 or 64 bits."""
     if number < stored_as.min:
         return Fitted(None, exact=False)
     floor = min(math.floor(number), stored_as.max)
@@ -168,7 +167,7 @@ def _fit_decimal(literal: Literal[Any], column_type: DecimalType) -> Fitted:
 
 
 def _decimal(text: str) -> Decimal:
-    """Iceberg's JSON writes decimals as text, so an expression that comes out of it has them so."""
+    """Iceberg's JSON writes decimals as text, so expressions that are read from JSON contain text."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -176,7 +175,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _fit_float(literal: Literal[Any], column_type: FloatType | DoubleType) -> Fitted:
-    """The nearest float, as SQL engines cast it; a number beyond the largest float lies between that and infinity."""
+    """The nearest float, like a cast in SQL engines. A number beyond the largest float lies between it and infinity."""
     number = _number(literal.value)
     largest = _largest_float(isinstance(column_type, FloatType))
     if isinstance(number, Fraction):
@@ -191,7 +190,7 @@ def _fit_float(literal: Literal[Any], column_type: FloatType | DoubleType) -> Fi
 
 
 def fit_double_among_floats(number: float) -> Fitted:
-    """A number of 64 bits beside a column of 32 is compared as it is; one without a type of its own is the nearest
+    """A 64-bit number is compared exactly with a 32-bit column. A number without a type of its own becomes the nearest
     float (`_fit_float`)."""
     largest = _largest_float(True)
     if math.isinf(number):
@@ -205,7 +204,7 @@ def fit_double_among_floats(number: float) -> Fitted:
 
 
 def nearest_float(number: float) -> float:
-    """The float of 32 bits; infinite for a number that is too large."""
+    """The 32-bit float; infinite for a number that is too large."""
     with np.errstate(over="ignore"):
         return float(np.float32(number))
 
@@ -251,7 +250,7 @@ def _fit_date(literal: Literal[Any], _: DateType) -> Fitted:
 
 
 def _fit_timestamp(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
-    """A number is taken as the internal value; PyIceberg's date and timestamp literals carry days and micros."""
+    """A number is the internal value. PyIceberg's date and timestamp literals contain days and microseconds."""
     value = literal.value
     in_nanos = isinstance(column_type, NANO_TYPES)
     if isinstance(value, str):
@@ -266,8 +265,8 @@ def _fit_timestamp(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
 
 
 def _number(value: Any) -> Fraction | float:
-    """The exact number; infinities and NaN stay floats. NaN sorts above everything, so for types without it, it acts
-    as infinity."""
+    """The exact number; infinities and NaN stay floats. NaN is greater than everything, so for types without it, it
+    acts like infinity."""
     if isinstance(value, (bool, str, bytes)) or not isinstance(value, (int, float, Decimal)):
         raise TypeError("not a number")
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,8 +1,8 @@
-"""Converts key values (Arrow columns, Python values) to Arrow arrays of the key's own types.
+"""Converts key values (Arrow columns, Python values) to Arrow arrays of the key's types.
 
-Arrow's casts are more willing than a delete should be: text becomes numbers, a fraction becomes a whole number, an
-aware datetime loses its zone. A bound that was changed on the way deletes other rows than the caller meant, so only
-conversions that keep the value pass.
+Arrow's casts allow more than a delete may: text becomes numbers, a fraction becomes a whole number, an aware datetime
+loses its zone. A changed bound deletes other rows than the caller meant, so only conversions that keep the value are
+allowed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _ZONED: Final = (TimestamptzType, TimestamptzNanoType)
 
 
 def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column as one array; copies only when it has several chunks."""
+    """The column as one array. Copies only if there are several chunks."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -82,7 +82,7 @@ def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def plain_values(column: pa.Array) -> pa.Array:
-    """The values themselves, for functions of Arrow that take neither extension types nor codes nor views."""
+    """The plain values, for Arrow functions that support neither extension types nor dictionaries nor views."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if isinstance(column, pa.DictionaryArray):
@@ -93,7 +93,8 @@ def plain_values(column: pa.Array) -> pa.Array:
 
 
 def as_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *, name: str) -> pa.Array:
-    """A caller's column in the key's Arrow type, every value unchanged; InvalidKeyError names the column otherwise."""
+    """The caller's column in the key's Arrow type, with every value unchanged. Otherwise raises InvalidKeyError, which
+    names the column."""
     array = single_array(column)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -110,8 +111,8 @@ def as_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *,
 
 
 def stored_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *, name: str) -> pa.Array:
-    """DA-6: a column of a data file in the key's Arrow type, as scans read it: dates that were promoted, and the
-    timestamps of other writers. InvalidKeyError names a column that cannot be of the type."""
+    """DA-6: a column of a data file in the key's Arrow type, as a scan reads it, including promoted dates and the
+    timestamps of other writers. Raises InvalidKeyError, which names the column, if it cannot have the type."""
     array, wanted = single_array(column), arrow_type_of(key_type)
     if array.type == wanted or not pa.types.is_timestamp(wanted):
         return as_key_array(array, key_type, name=name)
@@ -122,9 +123,8 @@ def stored_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType
 
 
 def array_of_values(values: Sequence[Any], key_type: PrimitiveType, *, name: str) -> pa.Array:
-    """Python values in the key's Arrow type; None is null. InvalidKeyError names the column and the value that does
-    not fit.
-    """
+    """Python values in the key's Arrow type; None is null. Raises InvalidKeyError with the column and the value that
+    does not fit."""
     checked = [None if value is None else _checked(value, key_type, name) for value in values]
     try:
         return pa.array(checked, arrow_type_of(key_type))
@@ -146,7 +146,7 @@ def _checked(value: Any, key_type: PrimitiveType, name: str) -> Any:
     if isinstance(value, dt.datetime | dt.time):
         _check_zone(value, key_type, name)
     if isinstance(key_type, _OF_MICROSECONDS) and getattr(value, "nanosecond", False):
-        # Arrow drops those of pandas without an error: the key would be another one.
+        # Arrow silently drops the nanoseconds of pandas timestamps, which would change the key.
         raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} has nanoseconds, which it cannot hold.")
     if isinstance(value, uuid.UUID):
         return value.bytes
@@ -165,7 +165,7 @@ def _check_zone(value: dt.datetime | dt.time, key_type: PrimitiveType, name: str
 
 
 def _keeps_meaning(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow's checked cast between the types changes no value's meaning."""
+    """Whether Arrow's checked cast between the types keeps the meaning of every value."""
     types = pa.types
     if types.is_null(given):
         return True

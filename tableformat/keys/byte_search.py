@@ -1,8 +1,7 @@
-"""Where many byte strings lie among some sorted ones.
+"""Finds the positions of many byte strings among sorted ones.
 
-The sorted strings mostly share a beginning, as keys do. The eight bytes behind it are one number for each string, which
-numpy searches for all questions at once; what they leave open is halved, for all that are open at once, in the order of
-bytes.
+Sorted keys mostly share a prefix. The eight bytes after the prefix are one number for each string, which numpy searches
+for all questions at once. The remaining ranges are bisected for all questions at once, in the order of bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from tableformat.keys.sort_words import ByteWords, sort_words_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedStrings:
-    """Byte strings in the order of unsigned bytes, none of them null, prepared to be searched many times."""
+    """Byte strings in the order of unsigned bytes, without nulls, prepared for many searches."""
 
     strings: pa.LargeBinaryArray
     shared: bytes
-    """What all of them begin with."""
+    """The common prefix of all strings."""
     words: npt.NDArray[np.int64]
-    """The eight bytes behind that as a number."""
+    """The eight bytes after the prefix as a number."""
 
     @staticmethod
     def of(strings: pa.LargeBinaryArray) -> SortedStrings:
@@ -34,7 +33,7 @@ class SortedStrings:
         return SortedStrings(strings, shared, _words(strings, len(shared)))
 
     def search(self, questions: pa.LargeBinaryArray, *, right: bool) -> npt.NDArray[np.int64]:
-        """For each question how many of the strings are below it; with `right`, below it or equal."""
+        """For each question the number of strings that are less; with `right`, less or equal."""
         ordered, shared, count = self.strings, self.shared, len(questions)
         if len(ordered) == 0 or count == 0:
             return np.zeros(count, np.int64)
@@ -55,9 +54,9 @@ class SortedStrings:
 
 
 def search_bytes(ordered: pa.LargeBinaryArray, questions: pa.LargeBinaryArray, *, right: bool) -> npt.NDArray[np.int64]:
-    """For each question how many of the ordered strings are below it; with `right`, below it or equal.
+    """For each question the number of ordered strings that are less; with `right`, less or equal.
 
-    None of them is null. The order is that of unsigned bytes.
+    There are no nulls. The order is that of unsigned bytes.
 
     >>> ordered = pa.array([b"ab", b"abc", b"b"], pa.large_binary())
     >>> search_bytes(ordered, pa.array([b"", b"ab", b"abd", b"c"], pa.large_binary()), right=True).tolist()
@@ -71,8 +70,8 @@ def search_bytes(ordered: pa.LargeBinaryArray, questions: pa.LargeBinaryArray, *
 def _equal_runs(
     known: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where in the sorted words those begin and end that are equal to each of the others. One search tells both where
-    no word is there twice.
+    """The begin and end, among the sorted words, of the words that equal each of the others. If no word is repeated,
+    one search finds both.
 
     >>> [bounds.tolist() for bounds in _equal_runs(np.array([3, 5, 5, 7]), np.array([4, 5, 7, 9]))]
     [[1, 1, 3, 4], [1, 3, 4, 4]]
@@ -93,7 +92,7 @@ def _below(
     *,
     right: bool,
 ) -> npt.NDArray[np.int64]:
-    """What `search` gives for questions of which it is known that they lie in these ranges: halved for all at once."""
+    """The result of `search` for questions whose ranges are known: all ranges are bisected at once."""
     low, high = begin.copy(), end.copy()
     is_below = pc.less_equal if right else pc.less
     still_open = np.arange(len(low))
@@ -114,7 +113,7 @@ def _shared_beginning(first: bytes, last: bytes) -> bytes:
 
 
 def _words(strings: pa.LargeBinaryArray, skipped: int) -> npt.NDArray[np.int64]:
-    """The eight bytes from `skipped` on as a number, strings that end before filled up with zeros."""
+    """The eight bytes from `skipped` on as a number. Shorter strings are padded with zeros."""
     whole = sort_words_of(strings, BinaryType(), len(strings))
     assert isinstance(whole, ByteWords), "strings of bytes have words of bytes"
     return ByteWords(whole.starts + skipped, whole.ends, whole.buffer, None, is_variable=False).level(0, 1, slice(None))

@@ -26,12 +26,12 @@ from tableformat.keys.families import KeyFamily, family_of, fixed_width_bytes
 from tableformat.keys.sort_words import decimal_halves, number_codes, number_view, value_bytes
 
 ENCODING_VERSION: Final = 1
-"""Changes when the order of any two keys or the payload of any type changes; stored in files and footers."""
+"""Changes if the order of two keys or the payload of a type changes. Stored in files and footers."""
 
 NULL_MARKER: Final = b"\x01"
 VALUE_MARKER: Final = b"\x02"
 AFTER_MARKER: Final = b"\xff"
-"""RD-1: follows a prefix in the cut after every key that begins with it."""
+"""RD-1: appended to a prefix, it gives the cut after all keys with the prefix."""
 ESCAPED_ZERO: Final = b"\x00\xff"
 TERMINATOR: Final = b"\x00\x01"
 _SIGN_BIT: Final = np.uint64(1 << 63)
@@ -45,7 +45,7 @@ _TERMINATOR: Final = pa.scalar(TERMINATOR, pa.large_binary())
 def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[PrimitiveType]) -> pa.LargeBinaryArray:
     """RD-4: the keys of n rows as n byte strings whose order is the key order.
 
-    Columns are in the table's types or in types that promote to them. InvalidKeyError when a column does not fit its
+    Columns have the table's types or types that promote to them. Raises InvalidKeyError if a column does not fit its
     type.
 
     >>> from pyiceberg.types import LongType, StringType
@@ -67,9 +67,9 @@ def encode_runs(
     types: Sequence[PrimitiveType],
     borders: npt.NDArray[np.int64] = _NO_BORDERS,
 ) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64]]:
-    """RD-4: the keys of runs of equal rows of data files that follow each other, and where each run begins.
+    """RD-4: the keys of runs of equal adjacent rows, and the begin of each run.
 
-    Rows of one prefix mostly stand together. Two runs that touch may have one key; no run goes on over one of the
+    Rows with one prefix are mostly adjacent. Two adjacent runs may have the same key. No run crosses one of the
     `borders`.
 
     >>> from pyiceberg.types import LongType
@@ -85,7 +85,7 @@ def encode_runs(
     is_first[:1] = True
     is_first[borders[borders < len(is_first)]] = True
     for array in arrays:
-        # Values that are equal have one encoding, zeros of either sign included; a null or a NaN begins a run.
+        # Equal values have one encoding, including zeros of either sign. A null or a NaN begins a run.
         is_first[1:] |= np.asarray(pc.not_equal(array[1:], array[:-1]).fill_null(True))
     chosen = pa.array(is_first)
     pieces = [encode_column(array.filter(chosen), key_type) for array, key_type in zip(arrays, types, strict=True)]
@@ -93,7 +93,7 @@ def encode_runs(
 
 
 def encode_values(values: tuple[Any, ...], types: Sequence[PrimitiveType]) -> bytes:
-    """RD-4: a key or prefix of Python values; None is null. InvalidKeyError when a value does not fit its type.
+    """RD-4: a key or prefix of Python values; None is null. Raises InvalidKeyError if a value does not fit its type.
 
     >>> from pyiceberg.types import LongType, StringType
     >>> types = (StringType(), LongType())
@@ -132,12 +132,12 @@ def encode_column(array: pa.Array, key_type: PrimitiveType) -> pa.LargeBinaryArr
 
 
 def join_pieces(pieces: Sequence[pa.LargeBinaryArray | pa.LargeBinaryScalar]) -> pa.LargeBinaryArray:
-    """For each row the concatenation of its pieces, which are not null. At least one array among the pieces."""
+    """For each row the concatenation of its pieces, which are not null. At least one piece is an array."""
     return pieces[0] if len(pieces) == 1 else pc.binary_join_element_wise(*pieces, _EMPTY)
 
 
 def _payload_bytes(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> npt.NDArray[np.uint8]:
-    """(n, width) payloads; what stands in null slots is arbitrary."""
+    """(n, width) payloads. The payload of a null is arbitrary."""
     match family:
         case KeyFamily.BOOLEAN:
             return number_view(array).view(np.uint8).reshape(-1, 1)

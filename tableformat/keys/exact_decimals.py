@@ -1,7 +1,7 @@
-"""Decimals as whole numbers and back, in all digits (FM-29).
+"""Converts decimals to whole numbers and back without rounding (FM-29).
 
-Columns have up to 38 digits, and Python's arithmetic rounds to 28 of them unless it is told otherwise: also where it
-only moves the point or turns the sign.
+Columns have up to 38 digits. Python's arithmetic rounds to 28 digits by default, even if it only moves the decimal
+point or changes the sign.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _EXACT: Final = Context(prec=MAX_PREC)
 
 
 def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """The decimal that a column of the scale stores as `unscaled`.
+    """The decimal that a column of this scale stores as `unscaled`.
 
     >>> decimal_of(-12345, 2)
     Decimal('-123.45')
@@ -22,7 +22,7 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
 
 
 def unscaled_of(value: Decimal, scale: int) -> int:
-    """What a column of the scale, which is at least the value's, stores.
+    """The whole number that a column of this scale stores. The scale is at least that of the value.
 
     >>> from decimal import Decimal
     >>> unscaled_of(Decimal("-123.4"), 2)

@@ -1,7 +1,7 @@
-"""Type families of key columns: the types of one family share one encoding, so that promotion leaves stored bounds
-valid.
+"""Type families of key columns. The types of a family share one encoding, so stored bounds stay valid after a
+promotion.
 
-Rule RD-4 (`specs/range-deletes.md`). Only Iceberg's primitive types can be part of a key; unknown, geometry and
+Rule RD-4 (`specs/range-deletes.md`). Only Iceberg's primitive types can be part of a key. Unknown, geometry and
 geography have no order.
 """
 
@@ -36,14 +36,14 @@ from tableformat.errors import InvalidKeyError
 
 
 class KeyFamily(Enum):
-    """How a value becomes bytes that compare like the value (RD-4)."""
+    """Encodings of values as bytes with the same order (RD-4)."""
 
     BOOLEAN = "boolean"
     """One byte, false before true."""
     INTEGER = "integer"
     """8 bytes, big endian, sign flipped: int, long, date (days), time (µs), timestamps (µs or ns)."""
     FLOAT = "float"
-    """8 bytes of the double; -0.0 equals 0.0, every NaN equals every NaN and is above infinity."""
+    """8 bytes of the double. -0.0 equals 0.0; all NaNs are equal and greater than infinity."""
     DECIMAL = "decimal"
     """16 bytes of the unscaled value, big endian, sign flipped; the scale belongs to the column."""
     VARIABLE_BYTES = "variable-bytes"
@@ -96,7 +96,7 @@ _PROMOTIONS: Final[dict[type[IcebergType], tuple[type[IcebergType], ...]]] = {
 
 
 def family_of(key_type: IcebergType) -> KeyFamily:
-    """RD-4: the family of a primitive type; InvalidKeyError for types without an order and for nested ones."""
+    """RD-4: the family of a primitive type. Raises InvalidKeyError for types without an order and for nested types."""
     family = _FAMILIES.get(type(key_type))
     if family is None:
         raise InvalidKeyError(f"a column of type {key_type} cannot be part of a key: it has no order. Leave it out.")
@@ -104,7 +104,7 @@ def family_of(key_type: IcebergType) -> KeyFamily:
 
 
 def arrow_type_of(key_type: PrimitiveType) -> pa.DataType:
-    """The Arrow type in which this library holds key values of an Iceberg type; uuid is 16 plain bytes."""
+    """The Arrow type for key values of an Iceberg type. A UUID is 16 plain bytes."""
     if isinstance(key_type, DecimalType):
         return pa.decimal128(key_type.precision, key_type.scale)
     if isinstance(key_type, FixedType):
@@ -114,12 +114,12 @@ def arrow_type_of(key_type: PrimitiveType) -> pa.DataType:
 
 
 def fixed_width_bytes(key_type: PrimitiveType) -> int:
-    """Length of a value of the type, which is fixed(n) or uuid, in bytes."""
+    """The length in bytes of a value of fixed(n) or UUID."""
     return len(key_type) if isinstance(key_type, FixedType) else 16
 
 
 def can_promote(narrow: PrimitiveType, wide: PrimitiveType) -> bool:
-    """Whether a schema may turn one type into the other, values unchanged; a type promotes to itself."""
+    """Whether a schema may change one type to the other without changing values. A type promotes to itself."""
     if narrow == wide:
         return True
     if isinstance(narrow, DecimalType) and isinstance(wide, DecimalType):

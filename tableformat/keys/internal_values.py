@@ -1,4 +1,4 @@
-"""Key columns from and to values in Iceberg's internal representation."""
+"""Converts key columns from and to Iceberg's internal representation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tableformat.keys.families import arrow_type_of
 
 
 def array_of_internal_values(values: Sequence[Any], key_type: PrimitiveType) -> pa.Array:
-    """An array of `arrow_type_of(key_type)`: dates are days, times and timestamps whole units, uuids UUID or 16
-    bytes; None is null."""
+    """An array of `arrow_type_of(key_type)`. Dates are days, times and timestamps are whole units, UUIDs are UUID
+    objects or 16 bytes; None is null."""
     data_type = arrow_type_of(key_type)
     if pa.types.is_date32(data_type) or pa.types.is_time(data_type) or pa.types.is_timestamp(data_type):
         storage = pa.int32() if data_type.bit_width == 32 else pa.int64()
@@ -23,7 +23,7 @@ def array_of_internal_values(values: Sequence[Any], key_type: PrimitiveType) -> 
 
 
 def internal_values_of(column: pa.Array, key_type: PrimitiveType) -> list[Any]:
-    """Inverse of `array_of_internal_values`, uuids as 16 bytes."""
+    """The inverse of `array_of_internal_values`, with UUIDs as 16 bytes."""
     data_type = arrow_type_of(key_type)
     if pa.types.is_date32(data_type) or pa.types.is_time(data_type) or pa.types.is_timestamp(data_type):
         column = column.view(pa.int32() if data_type.bit_width == 32 else pa.int64())

@@ -1,4 +1,4 @@
-"""`KeyColumns`: the ordered columns that the bounds of a range delete are made of."""
+"""`KeyColumns`: the ordered columns of the bounds of a range delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tableformat.keys.families import family_of
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Field ids, names and types in key order: the table's key (FM-4), or what `on=` named.
+    """Field ids, names and types in key order: the key of the table (FM-4), or the columns of `on=`.
 
     >>> from pyiceberg.types import LongType, StringType
     >>> print(KeyColumns(field_ids=(1, 2), names=("id1", "id2"), types=(StringType(), LongType())))
@@ -23,7 +23,7 @@ class KeyColumns:
 
     field_ids: tuple[int, ...]
     names: tuple[str, ...]
-    """Names in the schema that the columns were looked up in; only shown to people, never matched (DA-6)."""
+    """The names in the schema. They are displayed, but never used for matching (DA-6)."""
     types: tuple[PrimitiveType, ...]
 
     def __post_init__(self) -> None:
@@ -42,9 +42,8 @@ class KeyColumns:
 
     @classmethod
     def of(cls, schema: Schema, field_ids: Sequence[int]) -> KeyColumns:
-        """The columns with these field ids, in this order. InvalidKeyError: no such id, a nested column, a type
-        without order.
-        """
+        """The columns with these field ids, in this order. Raises InvalidKeyError for an unknown id, a nested column,
+        or a type without an order."""
         names, types = [], []
         for field_id in field_ids:
             name = schema.find_column_name(field_id)
@@ -59,8 +58,8 @@ class KeyColumns:
 
 
 def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """RD-5: the names in key order. They must be the first columns of the key, each once: anything else is an
-    InvalidKeyError with both, or an UnknownColumnError.
+    """RD-5: the names in key order. They have to be the first columns of the key, each once. Otherwise raises
+    InvalidKeyError or UnknownColumnError.
 
     >>> leading_columns(("id1", "id2", "num_cal"), ["id2", "id1"])
     ('id1', 'id2')

@@ -1,4 +1,4 @@
-"""Which rows of two tables have the same key."""
+"""Finds the rows of two tables that have the same key."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 def key_matches(left: pa.Table, right: pa.Table) -> tuple[Rows, Rows]:
-    """Row numbers of `left` and of `right`, a pair for each two rows that are equal in all columns, in the order of
-    `left`, then of `right`.
+    """Row numbers of `left` and `right`: one pair for each two rows that are equal in all columns, ordered by `left`,
+    then by `right`.
 
-    The tables have the same columns, in types of the same Iceberg type; null equals nothing. Not for floating point.
+    The tables have the same columns, in types of the same Iceberg type. A null equals nothing. Floating point is not
+    supported.
     """
     names = [f"c{position}" for position in range(left.num_columns)]
     pairs = _comparable(left, names, _LEFT).join(
@@ -34,7 +35,7 @@ def _comparable(table: pa.Table, names: list[str], ordinal: str) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts in one width, extension types as what they store."""
+    """Strings with one offset width, and the storage of extension types."""
     if isinstance(column.type, pa.BaseExtensionType):
         return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_string(column.type):

@@ -1,11 +1,11 @@
-"""Sort words of long values: a bounded number of levels, however long the values are.
+"""Sort words of long values: a bounded number of levels for values of any length.
 
     values of cuts      levels
     up to 136 bytes     one for each 8 bytes, then the length                                (`sort_words`)
     longer              16 for the first 128 bytes, the length up to 129, then the rank among the long values of cuts
 
-A level costs some ten calls of numpy, so a common beginning of 100,000 bytes would take 12,500 levels. Most values
-differ in the first levels; the rank is asked for the few that do not, and compares whole values.
+A level costs about ten calls of numpy, so a common prefix of 100,000 bytes would take 12,500 levels. Most values differ
+in the first levels. The rank compares whole values, for the few that do not.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _HEAD_BYTES: Final = WORD_BYTES * HEAD_LEVELS
 LONG_LEVELS: Final = HEAD_LEVELS + 2
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _COMPARED_BYTES: Final = 16 * 1024 * 1024
-"""Of values that are copied to be compared at once."""
+"""The number of bytes that are copied and compared at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongWords:
-    """A column that is compared with cuts of which some have long values."""
+    """A column that is compared with cuts, some of which have long values."""
 
     words: ByteWords
     long_values: SortedStrings
-    """Those of all cuts, distinct."""
+    """The distinct long values of all cuts."""
 
     @property
     def valid(self) -> Flags | None:
-        """False where the value is null; None when there is no null."""
+        """False for null values; None if there are no nulls."""
         return self.words.valid
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:  # noqa: ARG002 (always `LONG_LEVELS`)
-        """A word of eight bytes, the length or the rank of the chosen rows; 0 for null rows."""
+        """A word of eight bytes, the length, or the rank of the chosen rows; 0 for null rows."""
         if index < HEAD_LEVELS:
             return self.words.level(index, LONG_LEVELS, rows)
         lengths: Codes = self.words.ends[rows] - self.words.starts[rows]
@@ -56,7 +56,8 @@ class LongWords:
         return self._ranks(rows, lengths)
 
     def _ranks(self, rows: RowChoice, lengths: Codes) -> Codes:
-        """Odd numbers for values of cuts, even ones for values between two; 0 for values that are not long."""
+        """Odd numbers for values of cuts, even numbers for values between two of them, 0 for values that are not long.
+        Odd numbers for values of cuts, even numbers for values between two of them, 0 for values that are not long."""
         numbers = np.arange(len(self.words.starts))[rows]
         ranks = np.zeros(len(numbers), np.int64)
         is_long = np.flatnonzero(lengths > _HEAD_BYTES)
@@ -68,7 +69,7 @@ class LongWords:
 
 
 def long_values_of(columns: Sequence[SortWords]) -> SortedStrings:
-    """The distinct values of the columns that are longer than what the first levels hold."""
+    """The distinct values of the columns that are longer than the first levels."""
     found = [_long_values(words) for words in columns]
     values = pa.chunked_array(found, pa.large_binary()).unique()
     return SortedStrings.of(values.take(pc.sort_indices(values)))
@@ -82,7 +83,7 @@ def with_long_values(words: SortWords, long_values: SortedStrings) -> SortWords:
 
 
 def tail_hashes(words: ByteWords, level_end: int, rows: Codes) -> npt.NDArray[np.uint64]:
-    """For each of the rows, none of them null, a hash of the words behind the first 128 bytes, up to that level."""
+    """For each of the rows, which are not null, a hash of the words after the first 128 bytes, up to that level."""
     counts = np.clip(-(-(words.ends[rows] - words.starts[rows]) // WORD_BYTES), HEAD_LEVELS, level_end) - HEAD_LEVELS
     hashes = np.zeros(len(rows), np.uint64)
     for piece in _pieces(np.flatnonzero(counts), counts[counts > 0] * WORD_BYTES):
@@ -96,7 +97,7 @@ def tail_hashes(words: ByteWords, level_end: int, rows: Codes) -> npt.NDArray[np
 
 
 def same_values(mine: SortWords, rows: Codes, other: SortWords, candidates: Codes) -> Flags:
-    """For each of the rows whether its value is that of its candidate; both are null, or neither is."""
+    """For each of the rows whether its value equals that of its candidate. Both are null, or neither is."""
     same = np.ones(len(rows), np.bool_)
     for piece in _pieces(np.arange(len(rows)), _lengths(mine, rows) + 1):
         equal = pc.equal(_values(mine, rows[piece]), _values(other, candidates[piece]))
@@ -132,7 +133,7 @@ def _values(words: SortWords, rows: Codes) -> pa.LargeBinaryArray:
 
 
 def _pieces(rows: Codes, lengths: Codes) -> Iterator[Codes]:
-    """The rows in pieces of about as many bytes as are compared at once."""
+    """The rows in groups that have about as many bytes as are compared at once."""
     if len(rows):
         piece = np.cumsum(lengths) // _COMPARED_BYTES
         yield from np.split(rows, np.flatnonzero(piece[1:] != piece[:-1]) + 1)

@@ -1,6 +1,6 @@
-"""Timestamps of nanoseconds as the microseconds that they lie in.
+"""Rounds nanosecond timestamps down to microseconds.
 
-PyArrow rounds the least ones, of 1677, to a moment of 2262.
+PyArrow rounds the smallest ones, in the year 1677, to the year 2262.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 
 def without_finer_digits(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """DA-6: nanoseconds that a column of microseconds reads as, in whatever array they stand; any other array is given
-    back as it is."""
+    """DA-6: the values of a nanosecond array as a microsecond column reads them. Any other array is returned unchanged.
+    DA-6: the values of a nanosecond array as a microsecond column reads them. Any other array is returned unchanged."""
     if pa.types.is_dictionary(column.type):
         values = without_finer_digits(column.dictionary, wanted)
         return column if values is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, values)
@@ -21,7 +21,7 @@ def without_finer_digits(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def whole_microseconds(nanoseconds: pa.Array) -> pa.Array:
-    """Rounded down, before 1970 too; nulls stay.
+    """Rounded down, also before 1970. Nulls stay.
 
     >>> whole_microseconds(pa.array([-(2**63), -1, 1999, None], pa.timestamp("ns"))).cast(pa.int64()).to_pylist()
     [-9223372036854776, -1, 1, None]

@@ -1,4 +1,4 @@
-"""Whether rows that are seen batch by batch are in the order of a key: nulls first, then as keys compare (RD-4)."""
+"""Checks batch by batch whether rows are sorted by a key: nulls first, then in key order (RD-4)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tableformat.keys.sort_words import number_codes
 
 
 class RisingRows:
-    """RD-11: what a sort marker promises, asked of the columns that it names."""
+    """RD-11: checks the promise of a sort marker on the columns that it names."""
 
     def __init__(self) -> None:
         self.falls_at: int | None = None
-        """Position of the first row that is below the one before it; None while the rows are in order."""
+        """Position of the first row that is less than the previous one; None while the rows are sorted."""
         self._last: list[pa.Array] | None = None
         self._row_count = 0
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """The next rows; columns in the order of the key."""
+        """Check the next rows. The columns are in the order of the key."""
         if self.falls_at is not None or not len(columns[0]):
             return
         columns = [comparable_array(column) for column in columns]
@@ -35,13 +35,13 @@ class RisingRows:
         fall = first_fall(columns)
         if fall is not None:
             self.falls_at = self._row_count + fall
-        # Copied: a slice would keep the whole batch.
+        # A copy, because a slice would keep the whole batch in memory.
         self._last = [column.take(pa.array([len(column) - 1])) for column in columns]
         self._row_count += len(columns[0])
 
 
 def comparable_array(column: pa.Array) -> pa.Array:
-    """An array that Arrow compares as keys compare (RD-4): floats as their codes, on which NaN tops infinity."""
+    """An array that Arrow sorts in key order (RD-4): floats become codes, in which NaN is greater than infinity."""
     column = plain_values(column)
     if not pa.types.is_floating(column.type):
         return column
@@ -50,9 +50,9 @@ def comparable_array(column: pa.Array) -> pa.Array:
 
 
 def first_fall(columns: Sequence[pa.Array]) -> int | None:
-    """The position of the first row that is below the one before it; None when the rows are in order.
+    """The position of the first row that is less than the previous one; None if the rows are sorted.
 
-    Columns are compared one after the other, null below every value.
+    Columns are compared one after the other. Null is less than every value.
     """
     row_count = len(columns[0])
     if row_count < 2:

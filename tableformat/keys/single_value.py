@@ -1,7 +1,8 @@
-"""Column bounds of manifests (Iceberg's single-value binary form) as key columns in encoded form (RD-4).
+"""Converts column bounds of manifests (Iceberg's single-value binary form) to encoded key columns (RD-4).
 
-Works on bytes alone, one value at a time: planning meets a few bounds for each of thousands of files, and making Python
-values of them costs more than all the rest. Source: Iceberg table specification, "Binary single-value serialization".
+The conversion works on bytes, one value at a time: planning handles a few bounds of each of thousands of files, and
+making Python values of them would cost more than everything else. Source: Iceberg table specification, "Binary
+single-value serialization".
 """
 
 from __future__ import annotations
@@ -35,15 +36,12 @@ _UNITS_PER_DAY: Final = {
 
 
 class MalformedBoundError(ValueError):
-    """Bytes that are no value of the column's type or of one that promotes to it."""
+    """Bytes that are not a value of the column's type or of a type that promotes to it."""
 
 
 def encode_bound(bound: bytes, key_type: PrimitiveType, *, is_upper: bool) -> bytes | None:  # noqa: PLR0911 (one a family)
-    """RD-4: marker and payload of a column bound; None where it bounds nothing (NaN, a date beyond the timestamps).
-
-    Bounds written before a promotion are shorter: 4 bytes of an int, float or date under a long, double or timestamp. A
-    truncated bound of a fixed column is filled up with 00 (lower) or FF (upper).
-    """
+    """RD-4: marker and payload of a column bound; None if it bounds nothing (NaN, a date outside the range of
+    timestamps)."""
     match family_of(key_type):
         case KeyFamily.VARIABLE_BYTES:
             return VALUE_MARKER + bound.replace(b"\x00", ESCAPED_ZERO) + TERMINATOR
