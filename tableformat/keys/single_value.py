@@ -66,11 +66,12 @@ def encode_bound(bound: bytes, key_type: PrimitiveType, *, is_upper: bool) -> by
 
 
 def uuid_bound(bound: bytes, *, is_upper: bool) -> bytes | None:
-    """What the bound of a uuid column of several row groups proves in the order of its bytes; None for nothing.
+    """The bound of a UUID column of several row groups, as far as it is valid in the order of bytes; None if it proves
+    nothing.
 
     Some writers merge the bounds of row groups in signed order. A first byte below 80 is the smallest in both orders
-    only when no negative UUID is there, and the signed minimum would have been that one; its low half may be off all
-    the same. For upper bounds the mirror image: trusted when the first byte is 80 or more.
+    only if there is no negative UUID, which would be the signed minimum. Even then the lower half may be wrong. The
+    reverse holds for upper bounds: they are trusted if the first byte is 80 or more.
     """
     if (bound[0] >= 0x80) != is_upper:
         return None

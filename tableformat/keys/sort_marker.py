@@ -1,6 +1,7 @@
 """The sort marker: a statement in a data file's Parquet footer that its rows are sorted by the key (RD-11).
 
-Iceberg's `sort_order_id` says too little: engines sort strings by UTF-16 or by bytes, nulls and NaN to either end.
+Iceberg's `sort_order_id` is not precise enough: engines sort strings by UTF-16 or by bytes, and nulls and NaN first or
+last.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ def marker_bytes(field_ids: Sequence[int]) -> bytes:
 
 
 def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ...] | None:
-    """RD-11, FM-24: the field ids that the rows are sorted by; None without a marker of a known encoding version.
+    """RD-11, FM-24: the field ids by which the rows are sorted; None without a marker of a known encoding version.
 
-    A marker that cannot be read is no promise: rows are then compared one by one, which is right for any order.
+    A marker that cannot be read promises nothing. Rows are then compared one by one, which is correct for any order.
     """
     stored = (key_value_metadata or {}).get(SORTED_BY)
     return None if stored is None else _promised(stored)
@@ -32,7 +33,7 @@ def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ..
 
 @lru_cache(maxsize=256)
 def _promised(stored: bytes) -> tuple[int, ...] | None:
-    """What a marker says; files of one table have one."""
+    """The content of a marker. The files of one table have the same marker."""
     try:
         marker = json.loads(stored)
     except (ValueError, RecursionError):

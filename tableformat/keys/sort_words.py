@@ -1,15 +1,15 @@
-"""Sort words: key columns as 64-bit integers that compare like the values, to compare rows with cuts.
+"""Sort words: key columns as 64-bit integers with the order of the values, to compare rows with cuts.
 
-Encoding whole rows into bytes costs more than comparing them, so rows are never encoded. A column is a short list of
-levels, each an int64 per row, and comparing level by level gives the key order (RD-1, RD-4) of non-null values:
+Encoding whole rows as bytes costs more than comparing them, so rows are never encoded. A column is a short list of
+levels, each an int64 per row. Comparing level by level gives the key order (RD-1, RD-4) of non-null values:
 
     boolean, integers, dates, times, floats, decimals up to 18 digits   1 level
     longer decimals                                                     2 levels (high, low)
     fixed, uuid                                                         8 bytes a level, big endian, zero padded
     string, binary                                                      the same, then one level for the length
 
-The length comes last because padding makes "a" and "a\\0" equal before it. Levels are read for the rows that are asked
-for only: a binary search touches a few thousand of millions. Null rows read as 0; `valid` says which they are.
+The length comes last because with padding "a" and "a\\0" are equal before it. Levels are computed only for requested
+rows: a binary search reads a few thousand of millions. Null rows read as 0; `valid` marks them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEGATIVE_FLOAT_FLIP: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _LEADING_BYTES_MASK: Final = np.array(
     [0] + [((1 << 64) - 1) ^ ((1 << (64 - 8 * n)) - 1) for n in range(1, 9)], np.uint64
 )
-"""Entry n keeps the first n bytes of a big endian word."""
+"""Entry n keeps the first n bytes of a big-endian word."""
 
 
 class SortWords(Protocol):
@@ -47,16 +47,16 @@ class SortWords(Protocol):
 
     @property
     def valid(self) -> Flags | None:
-        """False where the value is null; None when there is no null."""
+        """False for null values; None if there are no nulls."""
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
-        """Sort word `index` of `level_count` of the chosen rows; `level_count` is what `level_count()` gave for the
+        """Sort word `index` of `level_count` of the chosen rows. `level_count` is the result of `level_count()` for the
         cuts."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberWords:
-    """Booleans, integers, dates, times, timestamps and floats: the values in their own width, widened when read."""
+    """Booleans, integers, dates, times, timestamps and floats: the values in their own width, widened on access."""
 
     values: npt.NDArray[Any]
     valid: Flags | None
@@ -70,13 +70,13 @@ class NumberWords:
 
 @dataclass(frozen=True, slots=True)
 class DecimalWords:
-    """Decimals: (n, 2) little endian halves of the unscaled 128 bit values."""
+    """Decimals: (n, 2) little-endian halves of the unscaled 128-bit values."""
 
     halves: Codes
     valid: Flags | None
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
-        """The value where one sort word holds it, else its high half, then its low half, shifted from unsigned to
+        """The value if it fits one sort word. Otherwise its high half, then its low half, shifted from unsigned to
         signed."""
         if level_count == 1:
             codes = self.halves[rows, 0]
@@ -89,7 +89,7 @@ class DecimalWords:
 
 @dataclass(frozen=True, slots=True)
 class ByteWords:
-    """Strings, binary, fixed and uuid: where each value starts and ends in one buffer."""
+    """Strings, binary, fixed and UUID: the start and end of each value in one buffer."""
 
     starts: Codes
     ends: Codes
@@ -98,25 +98,26 @@ class ByteWords:
     valid: Flags | None
     is_variable: bool
     array: pa.Array | None = None
-    """The values themselves, where they are whole."""
+    """The values, if they are complete."""
 
     def from_byte(self, skipped: int) -> ByteWords:
-        """Of the same values without their first bytes, which all of them have."""
+        """The same values without their common first bytes."""
         return ByteWords(self.starts + skipped, self.ends, self.buffer, self.valid, self.is_variable)
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
-        """Eight bytes from `8 * index` on, big endian and padded with zeros; as the last sort word of strings and
-        binary the length in bytes."""
+        """Eight bytes from `8 * index` on, big endian and padded with zeros. The last sort word of strings and binary
+        is the length in bytes."""
         starts, ends = self.starts[rows], self.ends[rows]
         if self.is_variable and index == level_count - 1:
-            # Rows longer than every cut are in no order of length, and all of them are above the cuts they tie with.
+            # Rows that are longer than every cut need no exact length: they are greater than all cuts with which they
+            # tie.
             return _zero_where_null(ends - starts, self.valid, rows)
         sort_words = self._words(starts, ends, index)
         sort_words ^= _SIGN_BIT
         return _zero_where_null(sort_words.view(np.int64), self.valid, rows)
 
     def words_at(self, rows: Codes, index: Codes) -> npt.NDArray[np.uint64]:
-        """Of each of the rows the eight bytes from `8 * index` on, of each its own index."""
+        """The eight bytes from `8 * index` on of each row, with an index for each row."""
         return self._words(self.starts[rows], self.ends[rows], index)
 
     def _words(self, starts: Codes, ends: Codes, index: int | Codes) -> npt.NDArray[np.uint64]:
@@ -128,18 +129,18 @@ class ByteWords:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryWords:
-    """A dictionary-encoded column: sort words of the dictionary, read through the indices."""
+    """A dictionary-encoded column: sort words of the dictionary, looked up by the indices."""
 
     dictionary: SortWords
     indices: npt.NDArray[np.signedinteger[Any]]
-    """In the width of the column: most rows are never looked at."""
+    """In the width of the column: most rows are never read."""
     valid: Flags | None
     entry_count: int
     levels_of_entries: dict[tuple[int, int], Codes] = field(default_factory=dict)
-    """By index and number of levels the sort words of every entry, once as many rows have been asked for."""
+    """The sort words of every entry by index and number of levels, computed once that many rows were requested."""
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
-        """The sort words of the dictionary entries that the chosen rows name."""
+        """The sort words of the dictionary entries of the chosen rows."""
         chosen = self.indices[rows]
         of_entries = self.levels_of_entries.get((index, level_count))
         if of_entries is None and len(chosen) >= self.entry_count:
@@ -169,8 +170,8 @@ class NullWords:
 def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType, row_count: int) -> SortWords:
     """The sort words of a column of `row_count` rows that is compared as `key_type`; None means null in every row.
 
-    The column may be of a type that promotes to `key_type` or that holds it (a longer one, a dictionary, a view type).
-    SchemaMismatchError when its values are of another kind.
+    The column may have a type that promotes to `key_type`, or that contains it (a longer one, a dictionary, a view
+    type). Raises SchemaMismatchError for other types.
     """
     if column is None or pa.types.is_null(column.type):
         return NullWords(row_count)
@@ -197,7 +198,7 @@ def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: Primitive
 
 
 def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:
-    """How many levels distinguish the given values (those of the cuts) from any other value of the type."""
+    """The number of levels that distinguish the given values (of the cuts) from any other value of the type."""
     family = family_of(key_type)
     if isinstance(key_type, DecimalType):
         return 1 if key_type.precision <= _ONE_WORD_DECIMAL_DIGITS else 2
@@ -214,9 +215,8 @@ def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:
 
 
 def number_view(array: pa.Array) -> npt.NDArray[Any]:
-    """The values of a boolean or fixed-width number array without a copy (booleans: one byte each); null slots are
-    arbitrary.
-    """
+    """The values of a boolean or fixed-width number array without a copy (booleans: one byte each). Null slots are
+    arbitrary."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     width_bits = array.type.bit_width
@@ -225,24 +225,24 @@ def number_view(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def decimal_halves(array: pa.Array) -> Codes:
-    """(n, 2): low and high half of each unscaled value of a decimal128 array; null slots are arbitrary."""
+    """(n, 2): the low and high half of each unscaled value of a decimal128 array. Null slots are arbitrary."""
     halves = _buffer_view(array, np.dtype("<i8")).reshape(-1, 2)
     return cast("Codes", halves[array.offset : array.offset + len(array)])
 
 
 def number_codes(array: pa.Array) -> Codes:
-    """Numbers as int64 that compare like them: what one level holds, without regard to nulls."""
+    """Numbers as int64 with the same order, one level. Nulls are ignored."""
     return NumberWords(number_view(array), None).level(0, 1, slice(None))
 
 
 def value_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """The bytes of all values of a string or binary array, those of null slots may be among them."""
+    """The bytes of all values of a string or binary array, possibly including those of null slots."""
     offsets, values = _offsets(array), array.buffers()[2]
     return np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)[offsets[0] : offsets[-1]]
 
 
 def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> pa.Array:
-    """The array itself when its buffers can be read as the family's sort words, else a cast copy."""
+    """The array itself if its buffers can be read as the family's sort words, otherwise a cast copy."""
     types, wanted = pa.types, arrow_type_of(key_type)
     given = array.type
     is_readable = {
@@ -263,7 +263,7 @@ def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> 
     try:
         if is_other_kind:
             raise pa.ArrowInvalid("text has another order than the type of the key")
-        # Finer units of other writers are cut to the table's, as the reader does.
+        # Finer units of other writers are truncated to the table's unit, as in the reader.
         return without_finer_digits(array, wanted).cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(f"values of Arrow type {given} cannot be compared as {key_type}: {error}") from error
@@ -276,7 +276,7 @@ def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> Sor
     sort_words = sort_words_of(dictionary, key_type, len(dictionary))
     indices = array.indices
     present = _valid_flags(indices)
-    # Null slots hold arbitrary indices, which may lie outside the dictionary.
+    # Null slots have arbitrary indices, which may be outside the dictionary.
     positions = number_view(indices.fill_null(0) if present is not None else indices)
     if sort_words.valid is not None:
         value_present = sort_words.valid[positions]
@@ -285,7 +285,7 @@ def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> Sor
 
 
 def _float_codes(values: npt.NDArray[Any]) -> Codes:
-    """RD-4: doubles as int64 in their order; adding 0.0 turns -0.0 into 0.0."""
+    """RD-4: doubles as int64 in the same order. Adding 0.0 turns -0.0 into 0.0."""
     with np.errstate(invalid="ignore"):  # signalling NaNs
         doubles = values.astype(np.float64, copy=False) + 0.0
     bits = doubles.view(np.int64)
@@ -295,9 +295,7 @@ def _float_codes(values: npt.NDArray[Any]) -> Codes:
 
 
 def _load_sort_words(buffer: npt.NDArray[np.uint8], at: Codes) -> npt.NDArray[np.uint64]:
-    """8 bytes from each address as a big endian number; addresses near or past the end of the buffer read zeros
-    there.
-    """
+    """8 bytes from each address as a big-endian number. Bytes after the end of the buffer read as zeros."""
     last = len(buffer) - _BYTES_PER_WORD
     unaligned = np.ndarray((last + 1,), "<u8", buffer=buffer, strides=(1,))
     inside = np.minimum(at, last)
@@ -334,7 +332,7 @@ def _offsets(array: pa.Array) -> Codes:
 
 
 def _byte_buffer(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """The array's value bytes, lengthened to one word where there are fewer."""
+    """The array's value bytes, padded to at least one word."""
     values = array.buffers()[-1]
     stored = np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)
     if len(stored) >= _BYTES_PER_WORD:

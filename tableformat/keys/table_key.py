@@ -17,8 +17,8 @@ from tableformat.properties import KEY_FIELD_IDS
 def key_field_ids(schema: Schema, properties: Mapping[str, str]) -> tuple[int, ...]:
     """FM-4: field ids of the key in key order; empty for a table without a key.
 
-    A foreign table may have identifier fields without our property: then the order is the schema's.
-    Raises InvalidKeyError where both are set and differ as sets, because another writer changed one of them.
+    A table of another writer may have identifier fields without our property. Then the order is that of the schema.
+    Raises InvalidKeyError if both are set and contain different fields, because another writer changed one of them.
     """
     text = properties.get(KEY_FIELD_IDS)
     identifiers = set(schema.identifier_field_ids)
@@ -37,7 +37,7 @@ def key_field_ids(schema: Schema, properties: Mapping[str, str]) -> tuple[int, .
 
 
 def check_key_columns(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
-    """FM-4: field ids of the columns named as a key, in that order.
+    """FM-4: field ids of the columns of a key, in the order of `names`.
 
     Raises UnknownColumnError, or InvalidKeyError for a repeated, nested or floating point column.
     """
@@ -62,7 +62,7 @@ def _key_field_id(schema: Schema, name: str) -> int:
 
 
 def key_names(schema: Schema, field_ids: Sequence[int]) -> tuple[str, ...]:
-    """Column names of the key under a schema, in key order."""
+    """Column names of the key in a schema, in key order."""
     names = []
     for field_id in field_ids:
         name = schema.find_column_name(field_id)

@@ -1,5 +1,5 @@
-"""Figures as text and parts of pages as HTML, for notebooks and reports: no script, nothing from elsewhere.
+"""Formats figures as text and parts of pages as HTML, for notebooks and reports, without scripts or external resources.
 
-`figures` words numbers, `html` makes grids and lists of facts in which every value is escaped, `HtmlResult` shows the
-fields of a result. Nothing here knows a table.
+`figures` formats numbers, `html` makes grids and lists of facts in which every value is escaped, and `HtmlResult`
+displays the fields of a result. The package does not depend on tables.
 """

@@ -1,4 +1,4 @@
-"""Words numbers, sizes and durations: one wording for the command line, for reprs and for pages."""
+"""Formats numbers, sizes and durations in one way for the command line, for reprs and for pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 _QUIET: Final = frozenset(
     {"snapshot_id", "previous_snapshot_id", "rounds", "listed_files_count", "clean_data_files_count"}
 )
-"""Fields of results that tell of nothing that was done: what was looked at, and where."""
+"""Fields of results that count what was examined, not what was done."""
 _UNITS: Final = ("KB", "MB", "GB", "TB", "PB")
 
 
@@ -18,7 +18,7 @@ def count(number: int) -> str:
 
 
 def told_figures(result: Any) -> str:
-    """The figures of a job's result that are not zero, in the words of its fields."""
+    """The figures of a job's result that are not zero, with the names of its fields."""
     told = []
     for field in fields(result):
         value = getattr(result, field.name)
@@ -33,12 +33,12 @@ def told_figures(result: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 data file`, `2 data files`; the plural takes an s."""
+    """`1 data file`, `2 data files`; the plural ends in s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(byte_count: int) -> str:
-    """Bytes in the unit that leaves at most four digits, in steps of 1,000."""
+    """Bytes in the unit that needs at most four digits, in steps of 1,000."""
     if byte_count < 1_000:
         return f"{byte_count} B"
     amount = float(byte_count)
@@ -50,14 +50,14 @@ def size(byte_count: int) -> str:
 
 
 def seconds(duration_seconds: float) -> str:
-    """A duration: milliseconds below one second."""
+    """A duration; below one second in milliseconds."""
     if duration_seconds < 1:
         return f"{duration_seconds * 1_000:.0f} ms"
     return f"{duration_seconds:,.1f} s"
 
 
 def age(duration_seconds: float) -> str:
-    """How long ago, in the unit that leaves the fewest digits."""
+    """An age, in the unit with the fewest digits."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if duration_seconds >= length:
             return f"{duration_seconds / length:,.1f} {unit}"

@@ -1,6 +1,6 @@
-"""Parts of a page: facts, grids, bars. Every text that is given is escaped, whatever is in it.
+"""Parts of a page: facts, grids, bars. All given text is escaped.
 
-Colours are those of the page around, so that light and dark themes both read; a few tints stand on either.
+Colors are those of the surrounding page, so that light and dark themes are both legible. A few tints suit either.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from html import escape
 from typing import Final, NewType
 
 Html = NewType("Html", str)
-"""A part that is escaped already; any other text is not."""
+"""A part that is already escaped. Any other text is not."""
 LISTED_ROWS: Final = 20
-"""Rows of a grid that are shown; a line says how many more there are."""
+"""The number of grid rows that are shown. A line states how many rows follow."""
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What neither HTML nor XML has a form for."""
+"""Characters that neither HTML nor XML can represent."""
 _STYLE: Final = (
     "<style>.tf{font:13px/1.5 system-ui,sans-serif}.tf table{border-collapse:collapse;margin:4px 0 12px}"
     ".tf td,.tf th{padding:2px 14px 2px 0;text-align:left;vertical-align:top;background:none;color:inherit}"
@@ -26,44 +26,44 @@ _STYLE: Final = (
 
 
 def escaped(text: object) -> str:
-    """Text as text of a page, quotes included."""
+    """Escapes text, including quotes."""
     return escape(_FORBIDDEN.sub("�", str(text)))
 
 
 def shown(value: object) -> str:
-    """A cell: a part of a page as it is, anything else escaped."""
+    """A cell: a part of a page unchanged, any other value escaped."""
     return str(value) if isinstance(value, _Part) else escaped(value)
 
 
 class _Part(str):
-    """What the functions of this module return: marks that a text is escaped."""
+    """Marks text as escaped; the functions of this module return it."""
 
     __slots__ = ()
 
 
 def part(*texts: str) -> Html:
-    """Parts one after another."""
+    """Joins parts."""
     return Html(_Part("".join(texts)))
 
 
 def fragment(title: str, *parts: str) -> Html:
-    """What a notebook shows for one object."""
+    """The notebook display of one object."""
     return part(f'{_STYLE}<div class="tf"><h4>{escaped(title)}</h4>', *parts, "</div>")
 
 
 def headed(title: str, *parts: str) -> Html:
-    """Parts under a heading."""
+    """Parts below a heading."""
     return part(f"<h4>{escaped(title)}</h4>", *parts)
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Html:
-    """Names and values, one a line."""
+    """Names and values, one pair a line."""
     lines = (f'<tr><td class="q">{escaped(name)}</td><td>{shown(value)}</td></tr>' for name, value in rows)
     return part("<table>", *lines, "</table>")
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Iterable[str] = ()) -> Html:
-    """A table with a heading; `numbers` names the columns that are aligned to the right."""
+    """A table with a heading. Columns named in `numbers` are aligned right."""
     is_number = [name in set(numbers) for name in columns]
     head = "".join(_cell("th", name, right) for name, right in zip(columns, is_number, strict=True))
     lines = (
@@ -85,19 +85,19 @@ def line(text: str) -> Html:
 
 
 def code(text: str) -> Html:
-    """What to type."""
+    """A command or call to type."""
     return part(f"<code>{escaped(text)}</code>")
 
 
 def bar(share: float, colour: str) -> Html:
-    """A bar of the share of its full length, 0 to 1; what is there shows, however little it is."""
+    """A bar of a share from 0 to 1 of its full length. A share above 0 is always visible."""
     width = 0 if share <= 0 else max(3, round(min(share, 1.0) * 240))
     style = f"display:inline-block;width:{width}px;height:10px;border-radius:2px;background:{colour}"
     return part(f'<span style="{style}"></span>')
 
 
 def page(title: str, *parts: str) -> str:
-    """A document of its own, for both themes."""
+    """A complete document for both themes."""
     style = (
         "<style>body{margin:24px auto;max-width:1000px;padding:0 16px;color:#24292f;background:#fff}"
         "@media(prefers-color-scheme:dark){body{color:#d5dbe1;background:#15191e}}"

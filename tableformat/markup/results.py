@@ -1,4 +1,4 @@
-"""`HtmlResult`: results of verbs and jobs, shown by their fields."""
+"""`HtmlResult`: displays results of operations and jobs by their fields."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Final
 from tableformat.markup import figures, html
 
 _LISTED: Final = 20
-"""Elements of a list that are shown."""
+"""The number of list elements that are shown."""
 
 
 class HtmlResult:
-    """A result: the names and values of its fields, in their order; what is zero or empty is left out."""
+    """A result: the names and values of its fields in order, without those that are zero or empty."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""Relocation: a table's metadata says another place, without a new snapshot (LK-6 to LK-8).
+"""Relocation: rewrites the paths in a table's metadata without a new snapshot (LK-6 to LK-8).
 
-`Naming` says what each location becomes; `manifest_paths` rewrites manifests and their lists, `delete_files` what has
-paths inside, `metadata_file` the table metadata; `relocate_table` does one table in the order in which it can be
-interrupted, and `FileCopier` brings along the files that stay as they are.
+`Naming` maps each location to its new one. `manifest_paths` rewrites manifests and their lists, `delete_files` rewrites
+delete files that contain paths, `metadata_file` rewrites the table metadata. `relocate_table` relocates one table in an
+order that can be interrupted, and `FileCopier` copies the files that do not change.
 """

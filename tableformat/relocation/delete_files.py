@@ -1,4 +1,4 @@
-"""Files of row deletes with other paths in them: position delete files, and the footers of deletion vectors."""
+"""Rewrites paths in files of row deletes: position delete files, and the footers of deletion vectors."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def same_place(location: str) -> str:
 def rewrite_row_deletes(
     source: FileIO, target: FileIO, location: str, file_format: str, naming: Naming, written_at: Place = same_place
 ) -> RewrittenDelete:
-    """LK-6: the same deletes of files at their new places. What an earlier attempt left at the place is replaced.
+    """LK-6: write the same deletes for the new locations of their data files. A file of an earlier attempt is replaced.
 
-    `written_at` says where the file is written that is to be at a place.
+    `written_at` gives the location to write to for a final location.
 
-    CorruptFileError for a file that cannot be read, UnsupportedFeatureError for one in ORC or Avro.
+    Raises CorruptFileError for a file that cannot be read, UnsupportedFeatureError for ORC or Avro.
     """
     place = naming.rewritten(location, "data")
     if file_format.upper() == PUFFIN:
@@ -53,7 +53,7 @@ def rewrite_row_deletes(
 
 
 def _rewrite_vectors(source: FileIO, target: FileIO, location: str, place: str, naming: Naming) -> RewrittenDelete:
-    """The vectors stay where they are in the file: manifest entries state their offsets."""
+    """The vectors keep their positions in the file, because manifest entries state their offsets."""
 
     def renamed(blob: BlobMetadata) -> BlobMetadata:
         path = blob.properties.get(REFERENCED_DATA_FILE)
@@ -67,7 +67,7 @@ def _rewrite_vectors(source: FileIO, target: FileIO, location: str, place: str, 
 
 
 def _rewrite_positions(source: FileIO, target: FileIO, location: str, place: str, naming: Naming) -> RewrittenDelete:
-    """Sorted by path and position, as the specification has it: the order of paths may be another one now."""
+    """Sorted by path and position, as the specification requires. The order of the paths may have changed."""
     try:
         with open_input(source, location) as opened:
             file = pq.ParquetFile(opened)
@@ -100,7 +100,7 @@ def _rewrite_positions(source: FileIO, target: FileIO, location: str, place: str
 
 
 def put_bytes(io: FileIO, location: str, data: bytes) -> None:
-    """Write a file that nothing names yet, in the place of what an earlier attempt may have left."""
+    """Write a file that no metadata names yet. It replaces a file of an earlier attempt."""
     delete_if_present(io, location)
     write_bytes(io, location, data)
 

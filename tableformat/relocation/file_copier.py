@@ -1,4 +1,4 @@
-"""`FileCopier`: brings files to another place as they are, side by side, and those that are there already not again."""
+"""`FileCopier`: copies files concurrently, except those that were copied before."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tableformat.storage.storage import delete_if_present, open_input, open_outp
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
 _COPIERS: Final = 8
 _UNFINISHED: Final = ".unfinished"
-"""Files on disks get their names when they are whole; stores give a name to whole objects only."""
+"""Local files get their names when they are complete. Object stores only name complete objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file and where it goes."""
+    """A file and its target."""
 
     location: str
     target: str
     size_bytes: int | None
-    """As the metadata states it; None where it does not."""
+    """The size in the metadata; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What was copied, or would be."""
+    """The copied files, or with a dry run the files to copy."""
 
     file_count: int = 0
     size_bytes: int = 0
     present_file_count: int = 0
-    """Files that were there, with the size that they have to have."""
+    """Files that existed with the expected size."""
 
     def __add__(self, other: Copied) -> Copied:
         return Copied(
@@ -48,7 +48,7 @@ class Copied:
 
 
 class FileCopier:
-    """LK-7: copies between two stores. A copy that is cut off leaves no file that looks whole."""
+    """LK-7: copies between two stores. An interrupted copy leaves no file that looks complete."""
 
     def __init__(self, source: FileIO, target: FileIO, *, dry_run: bool) -> None:
         self._source = source
@@ -56,7 +56,7 @@ class FileCopier:
         self._dry_run = dry_run
 
     def copy_all(self, files: Iterable[FileCopy]) -> Copied:
-        """Raises CorruptFileError for a file that is not there, StorageError for what the stores say."""
+        """Raises CorruptFileError if a file is missing, StorageError for errors of the stores."""
         with ThreadPoolExecutor(_COPIERS) as pool:
             return sum(pool.map(self._copy, files), Copied())
 

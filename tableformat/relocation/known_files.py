@@ -1,4 +1,4 @@
-"""`KnownFiles`: what a table at the target names already, from an earlier relocation of the same table (LK-7)."""
+"""`KnownFiles`: the files of an earlier relocation of the same table (LK-7)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tableformat.relocation.manifest_paths import RewrittenDelete
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:
-    """Files that are whole, since metadata that a catalog names has them. They are not written again: readers of the
-    target go on while a newer state is brought."""
+    """Files that are complete, because metadata in a catalog names them. They are not written again: readers of the
+    target can continue during the update."""
 
     others: frozenset[str] = frozenset()
-    """Metadata files, manifest lists, and files that stay as they are."""
+    """Metadata files, manifest lists, and files that do not change."""
     manifest_sizes: Mapping[str, int] = field(default_factory=dict)
     """In bytes."""
     row_deletes: Mapping[str, RewrittenDelete] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Manifests and manifest lists with other paths in them; other fields, known or not, stay as they are."""
+"""Rewrites paths in manifests and manifest lists. Other fields, known or unknown, do not change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDelete:
-    """A file of row deletes whose paths were changed."""
+    """A rewritten file of row deletes."""
 
     location: str
     size_bytes: int
@@ -36,11 +36,11 @@ class RewrittenDelete:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRecords:
-    """A manifest, or a manifest list, taken apart."""
+    """The parts of a manifest or manifest list."""
 
     container: Container
     records: list[Record]
-    """By the names of `manifest_schema`."""
+    """Records with the field names of `manifest_schema`."""
 
     @staticmethod
     def of(data: bytes, location: str) -> ManifestRecords:
@@ -49,7 +49,8 @@ class ManifestRecords:
         return ManifestRecords(container, decode_records(container, layout_of(container).codec))
 
     def encode(self, records: list[Record]) -> bytes:
-        """The same file with other records. Its header and schema stay, except for the gate of range deletes (RD-6)."""
+        """The same file with other records. Header and schema do not change, except for the gate of range deletes
+        (RD-6)."""
         header = {name: text.decode() for name, text in self.container.metadata.items() if name != "avro.codec"}
         if any(record.get("data_file", {}).get("file_format") == RANGE_DELETES_PARQUET for record in records):
             refuse_other_readers(header)
@@ -57,22 +58,22 @@ class ManifestRecords:
 
 
 def content_of(record: Record) -> FileContent:
-    """Version 1 has data files alone, and does not say so."""
+    """Version 1 has only data files and no field for the content."""
     return FileContent(record["data_file"].get("content") or 0)
 
 
 def is_live(record: Record) -> bool:
-    """Whether the file of the entry is part of the snapshot."""
+    """Whether the file of the entry belongs to the snapshot."""
     return bool(record["status"] != EntryStatus.DELETED)
 
 
 def has_paths(record: Record) -> bool:
-    """Whether the file of the entry names data files itself."""
+    """Whether the file of the entry contains paths of data files."""
     return content_of(record) is FileContent.POSITION_DELETES
 
 
 def renamed_entry(record: Record, naming: Naming, rewritten: Mapping[str, RewrittenDelete]) -> Record:
-    """LK-6: the entry of a manifest. `rewritten` has the files of row deletes that are live, by their location."""
+    """LK-6: rewrite the entry of a manifest. `rewritten` has the live files of row deletes by location."""
     file = dict(record["data_file"])
     location = file["file_path"]
     if file.get("referenced_data_file") is not None:
@@ -92,12 +93,12 @@ def renamed_entry(record: Record, naming: Naming, rewritten: Mapping[str, Rewrit
 
 
 def renamed_manifest(record: Record, location: str, size_bytes: int) -> Record:
-    """LK-6: the record of a manifest in a list."""
+    """LK-6: rewrite the record of a manifest in a list."""
     return {**record, "manifest_path": location, "manifest_length": size_bytes}
 
 
 def _with_path(bounds: Iterable[Record], path: str | None) -> Iterable[Record]:
-    """Bounds of the other columns, and of the path, which nobody knows of a file that is gone."""
+    """The bounds of other columns, without those of the path, which are unknown for a removed file."""
     yield from (bound for bound in bounds if bound["key"] != FILE_PATH_FIELD_ID)
     if path is not None:
         yield {"key": FILE_PATH_FIELD_ID, "value": path.encode()}

@@ -1,4 +1,4 @@
-"""Table metadata files with other locations in them; what this version does not know stays as it is."""
+"""Rewrites locations in table metadata files. Unknown fields do not change."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ Document = dict[str, Any]
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _COMPARE_PATHS: Final = (CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL)
-"""Of a summary: they say which paths come before another, which need not hold for the new ones. A conversion that lacks
-them repeats work."""
+"""Summary properties that depend on the order of paths, which may change. A conversion without them repeats work."""
 _STATISTICS: Final = ("statistics", "partition-statistics")
 
 
 def parse_document(data: bytes, location: str, bytes_max: int) -> Document:
-    """CorruptFileError for bytes that are no table metadata, or more than `bytes_max` (FM-32)."""
+    """Raises CorruptFileError for bytes that are not table metadata, or exceed `bytes_max` (FM-32)."""
     try:
         document = json.loads(Inflater(location, bytes_max).gunzipped(data))
         if "location" in document:
@@ -35,31 +34,31 @@ def parse_document(data: bytes, location: str, bytes_max: int) -> Document:
 
 
 def encode_document(document: Document, location: str) -> bytes:
-    """Compressed where the name says so."""
+    """Compressed if the name says so."""
     data = json.dumps(document, separators=(",", ":")).encode()
     return gzip.compress(data) if ".gz" in location.rpartition("/")[2] else data
 
 
 def manifest_lists(document: Document) -> list[str]:
-    """Of all snapshots."""
+    """The manifest lists of all snapshots."""
     return [each["manifest-list"] for each in document.get("snapshots") or () if "manifest-list" in each]
 
 
 def statistics_files(document: Document) -> Iterator[str]:
-    """Of the table and its partitions."""
+    """The statistics files of the table and its partitions."""
     for kind in _STATISTICS:
         for each in document.get(kind) or ():
             yield each["statistics-path"]
 
 
 def logged_files(document: Document) -> list[str]:
-    """The earlier metadata files that the log names."""
+    """The earlier metadata files in the log."""
     return [each["metadata-file"] for each in document.get("metadata-log") or ()]
 
 
 def renamed_document(document: Document, naming: Naming) -> Document:
-    """LK-6: the table metadata at its new place. A property that names a directory outside of what moves is left out:
-    new files would go there."""
+    """LK-6: the table metadata at its new location. A property with a directory outside of the moved location is left
+    out, because new files would be written there."""
     changed = {**document, "location": naming.table_target}
     if "snapshots" in document:
         changed["snapshots"] = [_renamed_snapshot(each, naming) for each in document["snapshots"]]

@@ -1,4 +1,4 @@
-"""`Naming`: what each location of a table becomes (LK-6)."""
+"""`Naming`: maps each location of a table to its new location (LK-6)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _SUFFIX: Final = re.compile(r"(\.[a-z]+)\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """LK-6: a pure function of locations, so that whatever names a file names it alike, and an attempt that is made
-    again writes to the same places. Spellings stay apart (`/a`, `file:/a`): deletes match files by exact text."""
+    """LK-6: a pure function of locations. All references to a file get the same new location, and a repeated attempt
+    writes to the same locations. Different spellings stay different (`/a`, `file:/a`), because deletes match files by
+    exact text."""
 
     former: str
-    """The directory or prefix that moves."""
+    """The former directory or prefix."""
     target: str
-    """What it becomes."""
+    """The new directory or prefix."""
     table_target: str
-    """What the table's location becomes: files that are outside of `former` are brought there by a copy."""
+    """The new location of the table. Files outside of `former` are copied there."""
     is_copy: bool
-    """The files go to another place; otherwise they are where they belong already, and rewritten ones get new names
-    beside them."""
+    """Whether files are copied. Otherwise they are already at the new location, and rewritten files get new names next
+    to them."""
 
     def kept(self, location: str, folder: str = "data") -> str:
-        """Of a file whose bytes stay as they are."""
+        """The new location of a file whose bytes do not change."""
         inside = self._inside(location)
         if inside is not None:
             return f"{self._root(location)}/{inside}"
@@ -39,7 +40,7 @@ class Naming:
         return f"{self.table_target}/{folder}/{_digest(location)}-{location.rpartition('/')[2]}"
 
     def rewritten(self, location: str, folder: str = "metadata") -> str:
-        """Of a file that names others: an immutable file cannot be changed in its place."""
+        """The new location of a file that contains paths. An immutable file cannot be changed in place."""
         if self.is_copy:
             return self.kept(location, folder)
         directory, name = self._directory(location, folder)
@@ -48,7 +49,7 @@ class Naming:
         return f"{directory}/{stem}-{_digest(f'{self.target} {location}')}{ending}"
 
     def metadata_file(self, location: str) -> str:
-        """Of a table metadata file, whose name states its version."""
+        """The new location of a table metadata file, whose name contains its version."""
         if self.is_copy:
             return self.kept(location, "metadata")
         directory, name = self._directory(location, "metadata")
@@ -57,7 +58,7 @@ class Naming:
         return f"{directory}/{version:05d}-{uuid5(NAMESPACE_URL, f'{self.target} {location}')}{ending}"
 
     def directory(self, location: str) -> str | None:
-        """Of a directory that a property names; None for one outside of `former`."""
+        """The new location of a directory in a property; None for a directory outside of `former`."""
         inside = self._inside(location.rstrip("/"))
         return None if inside is None else f"{self._root(location)}/{inside}"
 
@@ -71,7 +72,7 @@ class Naming:
         return spelled.removeprefix(former) if spelled.startswith(former) else None
 
     def _root(self, location: str) -> str:
-        """The target in the spelling of the location, where it can have one."""
+        """The target in the spelling of the location, if possible."""
         target = self.target.rstrip("/")
         source_path, target_path = local_path(location), local_path(target)
         if source_path is not None and target_path is not None:

@@ -1,14 +1,13 @@
-"""Relocates one table: every file that names others is written anew, from the inside out, the metadata file last.
+"""Relocates one table: every file that contains paths is rewritten, from the inside out, the metadata file last.
 
-    data files, equality and range deletes, statistics    copied as they are, or left in their place
-    position deletes, deletion vectors                    name data files
-    manifests                                             name these
-    manifest lists                                        name manifests, with their sizes
-    metadata files: those of the log, then the current    name manifest lists
-    the catalog's row                                     the caller's: the table is at its new place
+    data files, equality and range deletes, statistics    copied unchanged, or left in place
+    position deletes, deletion vectors                    contain paths of data files
+    manifests                                             contain paths of these
+    manifest lists                                        contain paths of manifests, with their sizes
+    metadata files: those of the log, then the current    contain paths of manifest lists
+    the catalog's row                                     changed by the caller: the table is at its new location
 
-Whatever ends the process before the last step leaves the table as it was, and the next attempt writes to the same
-places.
+If the process ends before the last step, the table is unchanged, and the next attempt writes to the same locations.
 """
 
 from __future__ import annotations
@@ -46,24 +45,24 @@ _REWRITERS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelocatedTable:
-    """What became of one table, or with `dry_run` would become."""
+    """The result for one table, or with `dry_run` the expected result."""
 
     table: str
     former_location: str
     location: str
     metadata_location: str
-    """The metadata file that the catalog names from now on."""
+    """The new current metadata file."""
     rewritten_files_count: int
     """Metadata files, manifest lists, manifests, position delete files and Puffin files of deletion vectors."""
     copied_files_count: int
     copied_bytes: int
     present_files_count: int
-    """Files that an earlier attempt, or backup, had brought."""
+    """Files that an earlier attempt or backup copied."""
 
 
 @dataclass(slots=True)
 class TableRelocation:
-    """One table on its way. Not safe to use from several threads."""
+    """The relocation of one table. Not thread-safe."""
 
     source: FileIO
     target: FileIO
@@ -72,19 +71,19 @@ class TableRelocation:
     dry_run: bool = False
     progress: Progress = silent
     staging: Staging | None = None
-    """Where rewritten files are written instead of to their places, with a list of what goes where."""
+    """Receives the rewritten files, with a list of their targets, if they are not written to the new location."""
     _rewritten_count: int = 0
     _copied: Copied = field(default_factory=Copied)
     _deletes: dict[str, RewrittenDelete] = field(default_factory=dict)
     _manifests: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Location to the new one and its size in bytes."""
+    """Location to the new location and its size in bytes."""
     _seen: set[str] = field(default_factory=set)
-    """Files that stay as they are, and that were asked for."""
+    """Unchanged files that were already requested."""
     _done: int = 0
     _total: int = 0
 
     def run(self, name: str, metadata_location: str) -> RelocatedTable:
-        """LK-6, LK-7: raises CorruptFileError for a file of a retained snapshot that is missing or cannot be read."""
+        """LK-6, LK-7: raises CorruptFileError if a file of a retained snapshot is missing or cannot be read."""
         current = metadata_file.parse_document(
             read_bytes(self.source, metadata_location), metadata_location, inflated_bytes_max(self.source.properties)
         )
@@ -114,7 +113,7 @@ class TableRelocation:
         )
 
     def _logged(self, current: Document) -> dict[str, Document]:
-        """The metadata files of the log that are still there."""
+        """The existing metadata files of the log."""
         there = (location for location in metadata_file.logged_files(current) if exists(self.source, location))
         return {
             location: metadata_file.parse_document(
@@ -132,7 +131,7 @@ class TableRelocation:
             self._put(place, manifests.encode(records), FileKind.MANIFEST_LIST)
 
     def _relocated_manifest(self, record: Record) -> tuple[str, int]:
-        """Where the manifest is then, and its size in bytes."""
+        """The new location of the manifest and its size in bytes."""
         location = record["manifest_path"]
         if location not in self._manifests:
             self._manifests[location] = self._relocate_manifest(location)
@@ -156,7 +155,7 @@ class TableRelocation:
         return place, len(data)
 
     def _relocate_row_deletes(self, records: list[Record]) -> None:
-        """Several vectors lie in one Puffin file."""
+        """A Puffin file may contain several vectors."""
         formats = {
             record["data_file"]["file_path"]: record["data_file"]["file_format"]
             for record in records
@@ -180,7 +179,7 @@ class TableRelocation:
         return rewrite_row_deletes(self.source, self.target, location, file_format, self.naming, written_at)
 
     def _keep(self, files: Iterable[FileCopy]) -> None:
-        """Files that stay as they are: brought by a copy, and otherwise where they belong."""
+        """Unchanged files: a copy copies them, otherwise they are already in place."""
         if not self.naming.is_copy:
             return
         new = {file.location: file for file in files if file.location not in self._seen}

@@ -1,6 +1,6 @@
-"""Stages a copy of one table: its metadata, written anew for another place, and a list of what goes where (SP-36).
+"""Stages a copy of one table: its metadata, rewritten for another location, and a list of files to copy (SP-36).
 
-Nothing is written to the place itself, which need not be in reach.
+Nothing is written to the other location, which may be unreachable.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _FILE_LIST = "file-list"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCopy:
-    """What was staged."""
+    """The staged copy."""
 
     latest_version: str
-    """The name of the metadata file to register at the other place."""
+    """The name of the metadata file to register at the other location."""
     staging_location: str
     file_list_location: str | None
-    """CSV: where a file is, and where it goes. None where no list was wanted."""
+    """A CSV file with source and target of each file. None if no list was requested."""
     manifest_count: int
-    """Manifests with other paths in them."""
+    """The number of rewritten manifests."""
     row_deletes_count: int
-    """Position delete files and files of deletion vectors with other paths in them."""
+    """The number of rewritten position delete files and files of deletion vectors."""
 
 
 def stage_copy(
@@ -52,11 +52,11 @@ def stage_copy(
     staging_location: str | None = None,
     create_file_list: bool = True,
 ) -> StagedCopy:
-    """SP-36: write metadata that says `target_prefix` for `source_prefix` to the staging location.
+    """SP-36: write metadata with `target_prefix` in place of `source_prefix` to the staging location.
 
-    Versions are metadata files of the table, by name or location: with `start_version` the list and the counts leave
-    out what it has. InvalidArgumentError for a version that the table's log does not have, and for a prefix that is not
-    that of the table's location; CorruptFileError for a file that is missing.
+    Versions are metadata files of the table, by name or location. With `start_version`, the list and the counts leave
+    out the files of that version. Raises InvalidArgumentError for a version that is not in the table's log and for a
+    prefix that the table's location does not have, CorruptFileError if a file is missing.
     """
     naming = _naming(iceberg, source_prefix, target_prefix)
     end = _version(iceberg, end_version) if end_version is not None else iceberg.metadata_location

@@ -1,4 +1,4 @@
-"""`Staging`: rewritten files are written to a directory of their own, and somebody else copies them, and the others."""
+"""`Staging`: rewritten files are written to a separate directory; the caller copies them and the unchanged files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tableformat.storage.location import one_spelling
 
 
 class FileKind(StrEnum):
-    """Of files that name others."""
+    """The kinds of files that contain paths."""
 
     METADATA = "metadata"
     MANIFEST_LIST = "manifest-list"
@@ -21,18 +21,18 @@ class FileKind(StrEnum):
 
 @dataclass(slots=True)
 class Staging:
-    """What goes where. Safe to use from several threads."""
+    """Sources and targets of files. Thread-safe."""
 
     directory: str
     target: str
-    """Where the files of `directory` belong, at the same place within it."""
+    """The final location of `directory`. Its files have the same relative paths there."""
     rewritten: dict[str, tuple[str, FileKind]] = field(default_factory=dict)
-    """By place: where it was written, and what it is."""
+    """By final location: the location where the file was written, and its kind."""
     kept: dict[str, str] = field(default_factory=dict)
-    """By place: the location of a file that stays as it is."""
+    """By final location: the location of an unchanged file."""
 
     def place_of(self, location: str, *, kind: FileKind) -> str:
-        """Where a file is written that is to be at the location."""
+        """The location to write a file to, for its final location."""
         inside = one_spelling(location).removeprefix(f"{one_spelling(self.target).rstrip('/')}/")
         written = f"{self.directory.rstrip('/')}/{inside}"
         self.rewritten[location] = (written, kind)

@@ -1,5 +1,5 @@
-"""Reports of scans and commits, as Iceberg's REST specification has them, for whoever counts or traces them.
+"""Reports of scans and commits in the form of Iceberg's REST specification, for metrics and traces.
 
-`report` has the reports, `reporting` who gets them, `open_telemetry` makes spans and metrics of them. Imports nothing
-above metadata.
+`report` has the reports, `reporting` the registered reporters, `open_telemetry` turns reports into spans and metrics.
+The package imports nothing above metadata.
 """

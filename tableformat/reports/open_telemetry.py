@@ -1,7 +1,7 @@
-"""Reports as spans and metrics of OpenTelemetry.
+"""Converts reports to spans and metrics of OpenTelemetry.
 
-Source: OpenTelemetry specification, semantic conventions (names in dots and underscores, seconds, `By`); the
-metrics are those of Iceberg's `ScanMetricsResult` and `CommitMetricsResult`.
+Source: OpenTelemetry specification, semantic conventions (names with dots and underscores, seconds, `By`). The metrics
+are those of Iceberg's `ScanMetricsResult` and `CommitMetricsResult`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _NANOS: Final = 1_000_000_000
 
 
 class OpenTelemetryReporter:
-    """For `Catalog.report_to`: a span and metrics of each scan that was planned and each snapshot that was committed.
+    """A reporter for `Catalog.report_to`: a span and metrics of each planned scan and each committed snapshot.
 
-    The spans `tableformat.scan` (its planning) and `tableformat.commit` are children of the span that the caller is
-    in. Durations are histograms in seconds, counts are counters, and what a table has after a commit (`total-...`)
-    gauges: `tableformat.scan.duration`, `tableformat.scan.result_data_files`, `tableformat.commit.added_records`,
-    `tableformat.commit.total_data_files`. All have the attribute `tableformat.table`, those of commits
-    `tableformat.operation`. Conditions of scans are left out: they hold values of rows.
+    The spans `tableformat.scan` (its planning) and `tableformat.commit` are children of the caller's current span.
+    Durations are histograms in seconds, counts are counters, and totals of the table after a commit are gauges:
+    `tableformat.scan.duration`, `tableformat.scan.result_data_files`, `tableformat.commit.added_records`,
+    `tableformat.commit.total_data_files`. All have the attribute `tableformat.table`, and commits also
+    `tableformat.operation`. Filters of scans are left out, because they contain values of rows.
 
-    Without providers the global ones are used; without those, OpenTelemetry drops everything. Raises
-    UnsupportedFeatureError where `opentelemetry-api` is not installed (`tableformat[opentelemetry]`).
+    The global providers are the default; without them, OpenTelemetry drops everything. Raises UnsupportedFeatureError
+    if `opentelemetry-api` is not installed (`tableformat[opentelemetry]`).
 
     >>> reporter = tf.OpenTelemetryReporter()
     >>> catalog.report_to(reporter)
@@ -54,7 +54,7 @@ class OpenTelemetryReporter:
         self._instruments: dict[str, Any] = {}
 
     def __call__(self, report: Report) -> None:
-        """Record the report, with the present as the end of what it tells of."""
+        """Record the report. The current time is the end of the reported scan or commit."""
         if isinstance(report, ScanReport):
             kind, seconds, attributes = "scan", report.planning_seconds, {}
         else:
@@ -83,7 +83,7 @@ class OpenTelemetryReporter:
                 self._instrument(self._meter.create_counter, metric, unit_name).add(value, attributes)
 
     def _instrument(self, create: Callable[..., Any], name: str, unit: str) -> Any:
-        """Each is made once, when it is first used."""
+        """Instruments, each created on first use."""
         if name not in self._instruments:
             self._instruments[name] = create(name, unit=unit)
         return self._instruments[name]

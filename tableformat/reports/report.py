@@ -39,23 +39,23 @@ _SUMMARY_METRICS: Final = {
     "added-range-deletes": "added-range-deletes",
     "removed-range-deletes": "removed-range-deletes",
 }
-"""Of a snapshot summary -> of a commit report; the last two are this format's own (FM-18)."""
+"""Names in a snapshot summary -> names in a commit report; the last two are our own (FM-18)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
-    """A scan that was planned."""
+    """A planned scan."""
 
     table_name: str
     snapshot_id: int
     filter: Any
-    """Iceberg's JSON of the expression, with the values that were asked for; True: every row."""
+    """Iceberg's JSON of the filter, with its values; True means every row."""
     schema_id: int
     projected_field_ids: tuple[int, ...]
     projected_field_names: tuple[str, ...]
     planning_seconds: float
     counts: Mapping[str, int]
-    """Metrics by name: bytes where the name says so, else numbers of files or manifests."""
+    """Metrics by name: bytes if the name says so, otherwise numbers of files or manifests."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a `ReportMetricsRequest`."""
@@ -73,7 +73,7 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """A snapshot that was committed, by a verb or a job."""
+    """A committed snapshot of an operation or a job."""
 
     table_name: str
     snapshot_id: int
@@ -81,10 +81,10 @@ class CommitReport:
     operation: str
     """`append`, `overwrite`, `delete` or `replace`."""
     duration_seconds: float
-    """Of all attempts: manifests and the catalog's answer; data and delete files were there already."""
+    """All attempts: manifests and the catalog's answer. Data and delete files were written before."""
     attempts: int
     summary: Mapping[str, str] = field(repr=False)
-    """Of the snapshot."""
+    """The summary of the snapshot."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a `ReportMetricsRequest`."""

@@ -1,4 +1,4 @@
-"""Who gets the reports of a catalog's tables, in this process."""
+"""The reporters of catalogs in this process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tableformat.reports.report import Report
 logger = logging.getLogger(__name__)
 
 Reporter: TypeAlias = Callable[[Report], object]
-"""Called in the thread of the scan or the commit, after it; what it returns is not looked at."""
+"""Called in the thread of the scan or commit, after it. The return value is ignored."""
 
 _reporters: Final[WeakKeyDictionary[Catalog, Reporter]] = WeakKeyDictionary()
 
 
 def set_reporter(catalog: Catalog, reporter: Reporter | None) -> None:
-    """Scans and commits of tables of the catalog are reported from now on; to nobody with None."""
+    """Report scans and commits of the catalog's tables to this reporter; None ends the reports."""
     if reporter is None:
         _reporters.pop(catalog, None)
     else:
@@ -28,12 +28,12 @@ def set_reporter(catalog: Catalog, reporter: Reporter | None) -> None:
 
 
 def is_reported(catalog: Catalog) -> bool:
-    """Whether somebody wants reports."""
+    """Whether a reporter is registered."""
     return catalog in _reporters
 
 
 def send(catalog: Catalog, report: Report) -> None:
-    """Hand the report over. What goes wrong is logged: what is reported has happened."""
+    """Pass the report on. Errors of the reporter are logged, because the scan or commit has already happened."""
     reporter = _reporters.get(catalog)
     if reporter is None:
         return
