@@ -1,9 +1,9 @@
-"""Arguments of public calls are of the types that their signatures say, or the call is refused at once.
+"""Checks that the arguments of public calls have the types in their signatures.
 
-`checked_arguments` wraps a function, `checked_methods` the public methods of a class. Annotations are the rule: `str`
-is text that UTF-8 has bytes for, `int` a whole number (of NumPy too, never a bool), `Sequence[str]` a collection of
-texts. A single text in the place of several is left to the callee, which says how to write it; so is `Any`. Keywords
-that are annotated together (`Unpack`) are checked one by one; a name that is none of them is the callee's to refuse.
+`checked_arguments` wraps a function, `checked_methods` the public methods of a class. The annotations define the
+checks: `str` is text that UTF-8 can encode, `int` is a whole number (NumPy's included, but not a bool), `Sequence[str]`
+is a collection of texts. A single text in place of several is left to the callee, which can say how to write it; so is
+`Any`. Keywords that are annotated together (`Unpack`) are checked one by one; the callee refuses unknown names.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def checked_methods(kind: _Kind) -> _Kind:
 
 
 def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """InvalidArgumentError for an argument that is not what the annotation says; TypeError, as ever, for a wrong number
-    of arguments or a name that is no parameter's."""
+    """Raises InvalidArgumentError for an argument that does not fit its annotation, and TypeError for a wrong number of
+    arguments or an unknown name."""
     signature = inspect.signature(function)
     named = [
         each.name
@@ -70,7 +70,8 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _refuse_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any], known: Collection[str]) -> None:
-    """TypeError with the nearest name for a keyword that is no parameter's, which is why others seem to be missing."""
+    """Raise TypeError with the nearest name for an unknown keyword, which is the reason why others seem to be missing.
+    Raise TypeError with the nearest name for an unknown keyword, which is the reason why others seem to be missing."""
     unknown = next((name for name in kwargs if name not in known), None)
     if unknown is not None:
         near = nearest_option_hint(unknown, [name for name in dict.fromkeys(known) if name != "self"])
@@ -78,7 +79,7 @@ def _refuse_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any], kno
 
 
 def check_texts(values: Mapping[Any, Any], what: str) -> None:
-    """InvalidArgumentError for what is no mapping of texts to texts. `what` names it in the plural."""
+    """Raise InvalidArgumentError unless this is a mapping of texts to texts. `what` is its name in the plural."""
     if not isinstance(values, Mapping):
         raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {shown(values)}.")
     for name, value in values.items():
@@ -98,8 +99,8 @@ def _is_unpacked(annotation: Any) -> bool:
 
 
 def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
-    """The type that the text of an annotation names in the function's module; Any where it is a type of a package that
-    is imported for type checkers alone, whose values the callee looks at."""
+    """The type of a textual annotation in the function's module. Any for a type of a package that is imported only for
+    type checkers; the callee checks its values."""
     try:
         return eval(annotation, scope) if isinstance(annotation, str) else annotation
     except NameError:
@@ -124,8 +125,8 @@ def _is_one_of(value: Any, annotation: Any) -> bool:
 
 
 def _are_several(values: Any, annotation: Any) -> bool:
-    """A set, a list, an array: what can be gone through more than once and has a length; no mapping, whose values would
-    be passed over. The callee looks at a text that is given for a list of texts, since it knows what was meant."""
+    """A set, a list, an array: it can be iterated more than once and has a length. Not a mapping, whose values would be
+    ignored. The callee handles a text in place of a list of texts, because it knows what was meant."""
     if isinstance(values, Mapping):
         return False
     if isinstance(values, str):
@@ -152,7 +153,7 @@ _GENERICS: dict[Any, Callable[[Any, Any], bool]] = {
 
 
 def _is_text(value: Any) -> bool:
-    """Halves of surrogate pairs are no text: UTF-8 has no bytes for them."""
+    """Lone surrogates are not text: UTF-8 cannot encode them."""
     return isinstance(value, str) and value.encode(errors="ignore").decode() == value
 
 
@@ -167,8 +168,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 
 
 def _hint(name: str, value: Any, annotation: Any) -> str:
-    """What to write where one was given in the place of several, names with values in the place of names, or a day in
-    the place of a moment."""
+    """A hint for one value in place of several, names with values in place of names, or a day in place of a moment."""
     if type(value) is datetime.date:
         return f" Write it as text, {value.isoformat()!r}, or as a datetime."
     for choice in typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,):
@@ -188,7 +188,7 @@ _UNIONS = (typing.Union, types.UnionType)
 
 
 def _told(annotation: Any) -> str:
-    """What the annotation asks for, in words."""
+    """The expected type, in words."""
     return " or ".join(dict.fromkeys(_choices(annotation)))
 
 
@@ -215,11 +215,11 @@ _EXPRESSIONS = {
     "Expression": "one of pyarrow.compute",
     "PolarsExpression": "one of Polars",
 }
-"""What `where=` takes besides SQL text."""
+"""The types that `where=` takes besides SQL text."""
 
 
 def shown(value: Any) -> str:
-    """The value and its type, in a line; deep nesting and objects whose `repr` fails included."""
+    """The value and its type in one line, for any nesting and for objects whose `repr` fails."""
     if isinstance(value, str):
         return f"the text {value!r:.{_SHOWN_CHARACTERS}}"
     try:

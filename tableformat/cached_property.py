@@ -1,4 +1,4 @@
-"""A property whose value is computed at the first access and kept in the object."""
+"""A property whose value is computed on first access and stored in the object."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _Value = TypeVar("_Value")
 
 
 class cached_property(Generic[_Value]):  # noqa: N801  as the one of functools
-    """CP-63: as `functools.cached_property`, which in Python 3.11 holds one lock for all objects while it computes: a
-    plan that waits for a store would stop the plans of all other tables, and a child forked then would wait forever.
+    """CP-63: like `functools.cached_property`, which in Python 3.11 holds one lock for all objects while it computes. A
+    plan that waits for a store would block the plans of all other tables, and a forked child would wait forever.
 
-    There is no lock here. Threads that ask for the first time at once may each compute the value; all get the same
-    object.
+    This class has no lock. Threads that access the value for the first time concurrently may each compute it; all get
+    the same object.
     """
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:
@@ -33,6 +33,6 @@ class cached_property(Generic[_Value]):  # noqa: N801  as the one of functools
     def __get__(self, instance: object | None, owner: type | None = None) -> Self | _Value:
         if instance is None:
             return self
-        # The value then hides this descriptor.
+        # The stored value then hides this descriptor.
         value: _Value = instance.__dict__.setdefault(self._name, self._compute(instance))
         return value

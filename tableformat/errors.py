@@ -1,12 +1,12 @@
 """The errors of this library, in one tree.
 
     TableFormatError
-    ├── InvalidArgumentError            the call cannot be carried out as written
+    ├── InvalidArgumentError            the arguments of the call are invalid
     │   ├── UnknownColumnError          a column that the schema does not have
     │   ├── UnknownOptionError          an option or property that does not exist
-    │   ├── InvalidPredicateError       SQL text that is no filter on this table
-    │   ├── InvalidKeyError             a key, prefix or span bound that does not fit the key
-    │   └── SchemaMismatchError         rows whose schema cannot be the table's
+    │   ├── InvalidPredicateError       a filter that cannot be applied to this table
+    │   ├── InvalidKeyError             a key, prefix or bound that does not fit the key
+    │   └── SchemaMismatchError         rows whose schema does not fit the table
     ├── NotFoundError
     │   ├── CatalogNotFoundError
     │   ├── NamespaceNotFoundError
@@ -15,31 +15,31 @@
     │   ├── SnapshotNotFoundError       a snapshot, tag or branch
     │   └── ConsumerNotFoundError       a consumer of the change feed
     ├── AlreadyExistsError
-    ├── RowsRefusedError                rows that do not fit the schema; carries the report
-    │   └── UncoveredRowsError          rows that lie where no range partition is
-    ├── DuplicateKeyError               `on_duplicate="error"` met a key twice
-    ├── AlreadyCommittedError           staged files that the branch has, or had; they are not committed again
-    ├── CommitConflictError             another commit made this one wrong; nothing was changed
+    ├── RowsRefusedError                rows that do not fit the schema; has a report
+    │   └── UncoveredRowsError          rows outside of all range partitions
+    ├── DuplicateKeyError               a key occurs twice, but has to be unique
+    ├── AlreadyCommittedError           staged files that were committed before
+    ├── CommitConflictError             another commit changed what this one relied on
     ├── RevertConflictError             a later commit changed the rows of a commit that is to be reverted
-    ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
-    │   ├── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
-    │   └── CommitExitError             a SystemExit while it had the request, of the handler of a signal for example
+    ├── CommitStateUnknownError         it is unknown whether the commit happened; no file was removed
+    │   ├── CommitInterruptedError      a KeyboardInterrupt during the request to the catalog
+    │   └── CommitExitError             a SystemExit during the request, raised by a signal handler for example
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
-    ├── OperationCancelledError         the caller of an operation no longer waited; it committed no more
-    ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
-    ├── StorageError                    files or the catalog could not be reached; says nothing about what they hold
-    │   └── ReadOnlyLakeError           a lake that cannot be written to, through a commit or a catalog's own change
-    ├── CorruptFileError                a file that cannot be read as what it claims to be
+    ├── OperationCancelledError         the caller stopped waiting; the operation committed nothing more
+    ├── TaskFailedError                 a task of a job failed after all its retries
+    ├── StorageError                    files or the catalog could not be reached
+    │   └── ReadOnlyLakeError           a change of a lake that cannot be written
+    ├── CorruptFileError                a file whose content is not valid
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
-        ├── CopiedLakeError             a table of another lake, which this catalog can read and must not write
-        └── MovedLakeError              a table whose metadata names a place that its lake has left
+        ├── CopiedLakeError             a table of another lake; it can be read but not written
+        └── MovedLakeError              a table whose metadata names a former location
 
     UserWarning
-    ├── PropertyWithoutEffectWarning    a table property that Iceberg defines and nothing here goes by
-    └── ForeignWriterWarning            what was asked for stops a writer of another program
+    ├── PropertyWithoutEffectWarning    a table property of Iceberg that has no effect here
+    └── ForeignWriterWarning            a job after which a writer of another program cannot continue
 
-The wording lives in the callers' `raise`, one sentence for what happened to what, one for what to do next; the
-subject is also an attribute so that programs need not parse the text.
+A message says what happened, to what, and what to do next. Errors have the subject as an attribute too, so that
+programs need not parse the text.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class TableFormatError(Exception):
     """Base of all errors of this library."""
 
     retryable: bool = False
-    """Whether the same call may succeed when it is made again unchanged."""
+    """Whether the same call may succeed if it is repeated unchanged."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors come back from other processes as they were raised, whatever their constructors take."""
+        """Errors are restored from other processes unchanged, whatever arguments their constructors take."""
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class InvalidArgumentError(TableFormatError, ValueError):
-    """The call cannot be carried out as written; nothing was changed."""
+    """The arguments of the call are invalid. Nothing was changed."""
 
 
 class UnknownColumnError(InvalidArgumentError):
@@ -77,7 +77,7 @@ class UnknownColumnError(InvalidArgumentError):
 
 
 class UnknownOptionError(InvalidArgumentError):
-    """An option that nothing reads; ignoring it would hide a typing mistake."""
+    """An option that does not exist. Ignoring it would hide a typing mistake."""
 
     def __init__(self, name: str, available: Iterable[str], *, where: str) -> None:
         self.name = name
@@ -86,7 +86,7 @@ class UnknownOptionError(InvalidArgumentError):
 
 
 class InvalidPredicateError(InvalidArgumentError):
-    """SQL text that is not a filter on this table."""
+    """A filter that cannot be applied to this table."""
 
 
 class InvalidKeyError(InvalidArgumentError):
@@ -94,11 +94,11 @@ class InvalidKeyError(InvalidArgumentError):
 
 
 class SchemaMismatchError(InvalidArgumentError):
-    """Rows whose columns or types cannot be the table's."""
+    """Rows whose columns or types do not fit the table."""
 
 
 class NotFoundError(TableFormatError, LookupError):
-    """Something named does not exist."""
+    """A named object does not exist."""
 
 
 class CatalogNotFoundError(NotFoundError):
@@ -110,7 +110,7 @@ class NamespaceNotFoundError(NotFoundError):
 
 
 class TableNotFoundError(NotFoundError):
-    """A table that the catalog does not have, or metadata that is not there."""
+    """A table that the catalog does not have, or a metadata file that does not exist."""
 
 
 class ViewNotFoundError(NotFoundError):
@@ -134,7 +134,7 @@ class ConsumerNotFoundError(NotFoundError):
 
 
 class AlreadyExistsError(TableFormatError):
-    """A namespace, table, view, tag or branch of that name exists."""
+    """A namespace, table, view, tag or branch with this name exists."""
 
 
 class RowsRefusedError(TableFormatError, ValueError):
@@ -143,63 +143,64 @@ class RowsRefusedError(TableFormatError, ValueError):
     def __init__(self, message: str, refused: pa.Table, refused_count: int | None = None) -> None:
         super().__init__(message)
         self.refused = refused
-        """The first of them; columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+        """The first refused rows; columns `row_index` int64 (0-based in the input), `column` string, `reason` string.
+        The first refused rows; columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
         self.refused_count = len(refused) if refused_count is None else refused_count
-        """Of all of them."""
+        """The number of all refused rows."""
 
 
 class UncoveredRowsError(RowsRefusedError):
-    """Some rows lie where no range partition is; nothing was committed.
+    """Some rows are outside of all range partitions. Nothing was committed.
 
-    `refused` has the column `row` too, a struct of the row's values. Where files that another process wrote are
-    refused, it is empty, and the message names the files.
+    `refused` also has the column `row`, a struct of the row's values. It is empty if files of another process were
+    refused; the message then names the files.
     """
 
 
 class DuplicateKeyError(TableFormatError, ValueError):
-    """A key occurs twice although the caller asked for unique keys; nothing was committed."""
+    """A key occurs twice, but has to be unique. Nothing was committed."""
 
 
 class AlreadyCommittedError(TableFormatError):
-    """Staged files that were committed to the branch before; nothing was changed. They belong to the table now."""
+    """Staged files that were committed to the branch before. Nothing was changed. The files belong to the table."""
 
     def __init__(self, message: str, *, file_paths: Iterable[str], snapshot_id: int | None) -> None:
         super().__init__(message)
         self.file_paths = tuple(file_paths)
-        """The files that the branch has, or had."""
+        """The files that the branch has or had."""
         self.snapshot_id = snapshot_id
-        """The oldest snapshot known to name one of them; None where they are gone, and its history with them."""
+        """The oldest known snapshot with one of the files; None if it has expired."""
 
 
 class CommitConflictError(TableFormatError):
-    """Another commit made this one wrong; nothing was changed and the files of this attempt were removed."""
+    """Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were removed.
+    Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were removed."""
 
     retryable = True
 
 
 class RevertConflictError(TableFormatError):
-    """A commit cannot be reverted, because a later commit changed the same rows; nothing was changed."""
+    """A commit cannot be reverted, because a later commit changed the same rows. Nothing was changed."""
 
 
 class CommitStateUnknownError(TableFormatError):
-    """The catalog did not say whether the commit happened; its files were kept.
+    """It is unknown whether the commit happened, because the catalog did not answer. Its files were kept.
 
     Repeat the call with the same `application_id` and `batch_id`: it commits at most once.
     """
 
 
 class CommitInterruptedError(CommitStateUnknownError, KeyboardInterrupt):
-    """Ctrl-C came while the catalog had the request, or had just answered; still a KeyboardInterrupt to whoever handles
-    those.
+    """Ctrl-C was pressed during the request to the catalog or right after its answer. This is a KeyboardInterrupt too.
 
-    A type of its own, so that code which removes staged files after a failure leaves those of a commit that may have
-    happened.
+    It has a type of its own, so that code that removes staged files after a failure keeps the files of a commit that
+    may have happened.
     """
 
 
 class CommitExitError(CommitStateUnknownError, SystemExit):
-    """The process was told to exit while the catalog had the request, or had just answered: by the handler of a signal
-    for example. Still a SystemExit, with its `code`, so that a process which nobody keeps from it does exit."""
+    """The process was asked to exit during the request to the catalog or right after its answer, by a signal handler
+    for example. This is a SystemExit too, with its `code`, so that the process exits unless the error is caught."""
 
     def __init__(self, message: str, code: object) -> None:
         super().__init__(message)
@@ -210,14 +211,14 @@ class CommitExitError(CommitStateUnknownError, SystemExit):
 
     @property
     def status(self) -> int:
-        """The exit status of a process that ends with the code."""
+        """The exit status of a process that ends with this code."""
         if self.code is None:
             return 0
         return self.code if isinstance(self.code, int) else 1
 
 
 def unknown_outcome(error: BaseException, told: str) -> CommitStateUnknownError:
-    """CP-13, CP-51: what an interrupt, or another answer of the catalog than "applied" and "refused", becomes."""
+    """CP-13, CP-51: the error for an interrupt, or for an answer of the catalog other than "applied" and "refused"."""
     if isinstance(error, KeyboardInterrupt):
         return CommitInterruptedError(told)
     return CommitExitError(told, error.code) if isinstance(error, SystemExit) else CommitStateUnknownError(told)
@@ -228,24 +229,24 @@ class PublishRefusedError(TableFormatError):
 
 
 class OperationCancelledError(TableFormatError):
-    """The caller of an operation no longer waited for it, such as a Spark statement that was interrupted."""
+    """The caller of an operation stopped waiting, for example an interrupted Spark statement."""
 
 
 class TaskFailedError(TableFormatError):
-    """A task of a job failed on Spark as often as Spark tried it; what the job had not committed was given up."""
+    """A task of a job failed on Spark after all its retries. Uncommitted work of the job was discarded."""
 
     retryable = True
 
 
 class StorageError(TableFormatError, OSError):
-    """Storage, or a catalog service, did not answer, refused, or is not there; nothing is said about what it holds.
+    """Storage, or a catalog service, did not answer, refused the request, or does not exist.
 
-    Still an OSError, for whoever handles those.
+    This is an OSError too.
     """
 
     retryable = True
     nothing_changed: bool = False
-    """Whether it is known that the call did nothing, a commit included."""
+    """Whether it is known that the call had no effect, a commit included."""
 
     def __init__(self, *args: object, nothing_changed: bool = False) -> None:
         super().__init__(*args)
@@ -254,7 +255,7 @@ class StorageError(TableFormatError, OSError):
 
 
 class ReadOnlyLakeError(StorageError):
-    """A change of a lake whose SQLite file, or directory, cannot be written to here."""
+    """A change of a lake whose SQLite file or directory cannot be written."""
 
     retryable = False
 
@@ -268,7 +269,7 @@ class ReadOnlyLakeError(StorageError):
 
 
 class CorruptFileError(TableFormatError):
-    """A file that cannot be read as what it claims to be."""
+    """A file whose content is not valid."""
 
     def __init__(self, location: str, reason: str) -> None:
         self.location = location
@@ -280,7 +281,7 @@ class UnsupportedFeatureError(TableFormatError):
 
 
 class CopiedLakeError(UnsupportedFeatureError):
-    """A table that lies in another lake than the catalog: the lake was copied. It can be read, not written."""
+    """A table in another lake than the catalog: the lake was copied. It can be read but not written."""
 
     def __init__(self, name: str, *, location: str, catalog_file: str, lake: str) -> None:
         self.location = location
@@ -294,7 +295,8 @@ class CopiedLakeError(UnsupportedFeatureError):
 
 
 class MovedLakeError(UnsupportedFeatureError):
-    """A table of a lake that was moved or copied: its metadata names another place. It can be read, not written."""
+    """A table of a lake that was moved or copied: its metadata names another location. It can be read but not written.
+    A table of a lake that was moved or copied: its metadata names another location. It can be read but not written."""
 
     def __init__(self, name: str, *, location: str, lake: str) -> None:
         self.location = location
@@ -307,11 +309,11 @@ class MovedLakeError(UnsupportedFeatureError):
 
 
 class PropertyWithoutEffectWarning(UserWarning):
-    """A table property was set that Iceberg defines and nothing here goes by; it is kept for other engines."""
+    """A table property of Iceberg was set that has no effect here. It is kept for other engines."""
 
 
 class ForeignWriterWarning(UserWarning):
-    """A job was carried out after which a writer of another program cannot go on."""
+    """A job was run after which a writer of another program cannot continue."""
 
 
 def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:
@@ -332,20 +334,20 @@ _ELSEWHERE: Final = {
     "timestamp": "as_of",
     "by": "prefix",
 }
-"""What arguments are called in PyIceberg, delta-rs and others: nothing that is near by its letters."""
+"""Names of arguments in PyIceberg, delta-rs and others that do not resemble ours."""
 
 
 def nearest_option_hint(name: str, available: Iterable[str]) -> str:
-    """As `nearest_hint`, of the names of arguments: those of other libraries are known."""
+    """Like `nearest_hint`, for names of arguments. Names of other libraries are known."""
     names = list(available)
     meant = _ELSEWHERE.get(name)
     return f" Did you mean {meant!r}?" if meant in names else nearest_hint(name, names)
 
 
 def nearest_hint(name: object, available: Iterable[str]) -> str:
-    """The sentence that proposes the nearest valid name, or lists the valid ones; empty when there are none.
+    """A sentence that proposes the nearest valid name or lists the valid ones; empty if there are no valid names.
 
-    `name`: as the caller gave it, who may have given what is no text as the key of a mapping.
+    `name` is given by the caller and need not be text, for example the key of a mapping.
     """
     names, text = list(available), str(name)
     near = difflib.get_close_matches(text, names, n=1, cutoff=0.6) or [

@@ -1,6 +1,6 @@
 """Table properties that this library reads, with their defaults.
 
-The names that Iceberg knows keep Iceberg's spelling and meaning (`iceberg_properties`); ours begin with `tableformat.`.
+Properties of Iceberg keep their names and meaning (`iceberg_properties`). Our properties begin with `tableformat.`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tableformat.errors import (
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, METRICS_MODE, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
-"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without the
-order."""
+"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order.
+The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
-"""Which ranges of the key space exist: JSON, bounds by field id (RP-1)."""
+"""The ranges of the key space that exist: JSON with bounds by field id (RP-1)."""
 RETIRED_PREFIX: Final = "tableformat.retired."
-"""`tableformat.retired.<tag>`: which range partitions the tag keeps (RP-13)."""
+"""`tableformat.retired.<tag>`: the range partitions that the tag keeps (RP-13)."""
 CHECK_PREFIX: Final = "tableformat.check."
 """`tableformat.check.<name>`: the condition of a CHECK constraint, in Spark's SQL (CK-1)."""
 CHECK_EXPRESSION_PREFIX: Final = "tableformat.check-expression."
@@ -38,10 +38,10 @@ CHECK_EXPRESSION_PREFIX: Final = "tableformat.check-expression."
 TRANSACTION_PREFIX: Final = "tableformat.txn."
 """`tableformat.txn.<ref>.<application_id>`: the last batch that the writer committed on the ref."""
 TRANSACTION_RETENTION_MS: Final = "tableformat.txn.retention-ms"
-"""Age from which the record of a writer's last batch is forgotten when snapshots are expired (MT-4)."""
+"""The age from which the last batch of a writer is forgotten when snapshots expire (MT-4)."""
 TRANSACTION_RETENTION_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
 PUBLISH_TARGET_PREFIX: Final = "tableformat.publish-target."
-"""`tableformat.publish-target.<branch>`: the branch that publishing `<branch>` moves forward (MT-30)."""
+"""`tableformat.publish-target.<branch>`: the branch that moves forward when `<branch>` is published (MT-30)."""
 
 PREFIX_ENCODING: Final = "write.delete.prefix-encoding"
 """How prefix deletes and replacements are written: `range` (default) or `equality`."""
@@ -50,15 +50,15 @@ PREFIX_ENCODINGS: Final = ("range", "equality")
 SERIALIZABLE: Final = "serializable"
 SNAPSHOT: Final = "snapshot"
 ISOLATION_LEVELS: Final = (SERIALIZABLE, SNAPSHOT)
-"""Values of `write.{delete,update,merge}.isolation-level`: whether rows that others add meanwhile, and that the
-statement would have had to read, are a conflict (SP-20)."""
+"""Values of `write.{delete,update,merge}.isolation-level`: whether concurrently added rows that the statement would
+have read are a conflict (SP-20)."""
 
 MERGE_ON_READ: Final = "merge-on-read"
 COPY_ON_WRITE: Final = "copy-on-write"
 _ROW_LEVEL_MODES: Final = (MERGE_ON_READ, COPY_ON_WRITE)
 BLIND_DELETES: Final = "write.delete.blind"
-"""What deletes that read nothing may leave in the table (SP-22): `range`, range and equality deletes; `equality`,
-equality deletes alone; `off`, neither, so that every engine reads every snapshot."""
+"""The delete files that a blind delete may leave in the table (SP-22). `range`: range and equality deletes. `equality`:
+only equality deletes. `off`: neither, so that every engine can read every snapshot."""
 BLIND_DELETES_DEFAULT: Final = "range"
 BLIND_OFF: Final = "off"
 BLIND_DELETES_VALUES: Final = (BLIND_DELETES_DEFAULT, "equality", BLIND_OFF)
@@ -71,30 +71,30 @@ COMPRESSION_CODEC: Final = "write.parquet.compression-codec"
 COMPRESSION_CODEC_DEFAULT: Final = "zstd"
 COMPRESSION_LEVEL: Final = "write.parquet.compression-level"
 WRITE_MEMORY_BYTES: Final = "tableformat.write.memory-bytes"
-"""Bytes that a writer or a compaction may hold for rows at its peak (MT-63)."""
+"""The peak number of bytes that a writer or a compaction may use for rows (MT-63)."""
 WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
 WRITE_SORT: Final = "tableformat.write.sort"
-"""FM-28: `none` leaves the rows of new data files in the order in which they come."""
+"""FM-28: `none` keeps the rows of new data files in the order of the input."""
 WRITE_SORT_DEFAULT: Final = "key"
 WRITE_SORTS: Final = (WRITE_SORT_DEFAULT, "none")
 WRITE_SYNC: Final = "tableformat.write.sync"
-"""`commit`: files on a local disk, and the commit that names them, are on that disk before the commit returns, so that
-they survive a power cut. `none`: the operating system writes them when it likes."""
+"""`commit`: local files are flushed to the disk before the commit returns, so that they survive a power failure.
+`none`: the operating system decides when to write them."""
 WRITE_SYNC_DEFAULT: Final = "none"
 WRITE_SYNCS: Final = (WRITE_SYNC_DEFAULT, "commit")
 RANGE_SPAN_BUDGET: Final = "tableformat.scan.range-span-budget"
-"""Range delete spans that the planner loads; above it tasks carry the delete files instead."""
+"""The number of range delete spans that the planner loads. Above it, tasks contain the delete files instead."""
 RANGE_SPAN_BUDGET_DEFAULT: Final = 1_000_000
 PAGE_CHECKSUM_VERIFICATION: Final = "read.parquet.page-checksum-verification"
-"""`true`: pages of data files are compared with their checksums when they are read. Those of delete files always are
+"""`true`: pages of data files are compared with their checksums when they are read. Pages of delete files always are
 (DA-11)."""
 PAGE_CHECKSUM_VERIFICATION_DEFAULT: Final = "false"
 PAGE_CHECKSUM_VERIFICATIONS: Final = (PAGE_CHECKSUM_VERIFICATION_DEFAULT, "true")
 INFLATED_BYTES_MAX: Final = "tableformat.read.inflated-bytes-max"
-"""An option of the catalog, not of a table: what a file of metadata may hold when it is decompressed (FM-32)."""
+"""An option of the catalog, not of a table: the maximum size of a decompressed metadata file (FM-32)."""
 INFLATED_BYTES_MAX_DEFAULT: Final = 512 * 1024 * 1024
 OPEN_FILE_COST: Final = "read.split.open-file-cost"
-"""Bytes that opening one file is taken to cost as much as reading; compaction weighs files by it."""
+"""The cost of opening a file, in bytes read. Compaction uses it to weigh files."""
 OPEN_FILE_COST_DEFAULT: Final = 4 * 1024 * 1024
 
 COMMIT_RETRIES: Final = "commit.retry.num-retries"
@@ -120,12 +120,12 @@ MAX_SNAPSHOT_AGE_MS_WITH_UPKEEP: Final = 24 * 60 * 60 * 1000
 CONSUMER_PREFIX: Final = "tableformat.consumer."
 """Followed by the name of a consumer of the change feed: its position (CF-11)."""
 CONSUMERS_MAX_AGE_MS: Final = "tableformat.consumers.max-age-ms"
-"""How old the oldest unread snapshot of a consumer may become before expiry takes it (CF-11)."""
+"""The maximum age of the oldest unread snapshot of a consumer before expiry removes it (CF-11)."""
 CONSUMERS_MAX_AGE_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
 MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
-"""Snapshots of a branch that stay when snapshots are expired, however young the others are (MT-1)."""
+"""The number of snapshots of a branch that expiry keeps, whatever their age (MT-1)."""
 UPKEEP: Final = "tableformat.upkeep"
-"""Who keeps the table in shape as it is written to (MT-83)."""
+"""The processes that maintain the table while it is written (MT-83)."""
 UPKEEP_DEFAULT: Final = "off"
 UPKEEP_MODES: Final = (UPKEEP_DEFAULT, "writer", "background")
 UPKEEP_FILES_PER_LEVEL: Final = "tableformat.upkeep.files-per-level"
@@ -139,7 +139,7 @@ UPKEEP_WRITE_AMPLIFICATION_DEFAULT: Final = 4.0
 MAX_SNAPSHOTS_WITH_UPKEEP: Final = 10_000
 """MT-87: the default for a table with upkeep. Every commit writes the list of snapshots."""
 GC_ENABLED: Final = "gc.enabled"
-"""`false` where other tables use the same files: no job may remove any."""
+"""`false` if other tables use the same files: no job may remove any file."""
 GC_ENABLED_DEFAULT: Final = "true"
 NAME_MAPPING: Final = "schema.name-mapping.default"
 """JSON of field ids by name, for data files without field ids."""
@@ -164,7 +164,7 @@ _OURS: Final[dict[str, Values]] = {
     UPKEEP_WRITE_AMPLIFICATION: ValueKind.NUMBER,
 }
 _LEAST: Final = {UPKEEP_FILES_PER_LEVEL: 2, UPKEEP_WRITE_AMPLIFICATION: 1}
-"""A level of one file would be merged for ever; less than what writers write cannot be written."""
+"""Lower limits: a level of one file would be merged forever, and a smaller file cannot be written."""
 _ELSEWHERE: Final[dict[str, Values]] = {
     MAX_SNAPSHOT_AGE_MS: ValueKind.POSITIVE,
     MIN_SNAPSHOTS_TO_KEEP: ValueKind.POSITIVE,
@@ -181,9 +181,9 @@ _PREFIXES: Final = (
     CONSUMER_PREFIX,
 )
 _NAMESPACES: Final = ("write.", "read.", "commit.", "tableformat.")
-"""Namespaces in which every name means something: one that nobody defined is a typing mistake."""
+"""Namespaces with a closed list of names. An unknown name in them is a typing mistake."""
 _UNKEPT: Final = ("encryption.",)
-"""Namespaces whose properties promise what is not done."""
+"""Namespaces whose properties promise features that do not exist here."""
 _RESERVED: Final = frozenset(
     {
         "current-schema",
@@ -198,19 +198,19 @@ _RESERVED: Final = frozenset(
         "uuid",
     }
 )
-"""`TableProperties.RESERVED_PROPERTIES` of Iceberg, without `format-version`, which means something when it is set
-(FM-19), and what Iceberg's Spark catalog shows among the properties."""
+"""`TableProperties.RESERVED_PROPERTIES` of Iceberg without `format-version`, which can be set (FM-19), and the names
+that Iceberg's Spark catalog displays as properties."""
 _FORMS: Final = {ValueKind.BOOLEAN: re.compile("true|false"), ValueKind.METRICS_MODE: METRICS_MODE}
-"""Of values in lower case."""
+"""Properties whose values are in lower case."""
 _INT64_MAX: Final = 2**63 - 1
 
 
 def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """FM-23, FM-25: the table properties that a caller sets.
 
-    InvalidArgumentError for a value that is not text or does not parse; UnknownOptionError, with the nearest name, for
-    one in the namespaces of Iceberg and of ours that neither defines. A PropertyWithoutEffectWarning names those that
-    Iceberg defines and nothing here goes by. What other namespaces mean is others' to say.
+    Raises InvalidArgumentError for a value that is not text or cannot be parsed. Raises UnknownOptionError, with the
+    nearest name, for an unknown name in the namespaces of Iceberg and of this library. A PropertyWithoutEffectWarning
+    lists properties of Iceberg that have no effect here. Names in other namespaces are not checked.
     """
     check_texts(properties, "table properties")
     for name, value in properties.items():
@@ -225,8 +225,8 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse_promise(name: str) -> None:
-    """FM-25: UnsupportedFeatureError for a property that promises what nobody here does; InvalidArgumentError for one
-    that Iceberg reserves for what the metadata itself says."""
+    """FM-25: raises UnsupportedFeatureError for a property that promises a missing feature, and InvalidArgumentError
+    for a name that Iceberg reserves for the contents of the metadata."""
     if name.startswith(_UNKEPT):
         raise UnsupportedFeatureError(
             f"table property {name}: files are not encrypted here, so it would promise what is not done. Nothing was "
@@ -239,7 +239,7 @@ def _refuse_promise(name: str) -> None:
 
 
 def check_least(properties: Mapping[str, str]) -> None:
-    """InvalidArgumentError for a number that is less than it can mean anything."""
+    """Raise InvalidArgumentError for a number below the lower limit."""
     for name, least in _LEAST.items():
         value = properties.get(name)
         if value is not None and _is_number(value) and float(value) < least:
@@ -247,7 +247,7 @@ def check_least(properties: Mapping[str, str]) -> None:
 
 
 def _values_of(name: str) -> Values | None:
-    """What the property's values are; None where anything is as good."""
+    """The valid values of the property; None if all are valid."""
     known = iceberg_property(name)
     values = known.values if known is not None else _OURS.get(name, _ELSEWHERE.get(name))
     if values is None and name.startswith(_NAMESPACES):
@@ -286,7 +286,7 @@ def _is_number(text: str) -> bool:
 
 
 def _whole(text: str) -> int | None:
-    """The number that the digits are; None for other text, and for more than 64 bits hold."""
+    """The number in decimal digits; None for other text, and for a number of more than 64 bits."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= len(str(_INT64_MAX))):
         return None
@@ -294,7 +294,7 @@ def _whole(text: str) -> int | None:
 
 
 def _warn_of_no_effect(properties: Mapping[str, str]) -> None:
-    """FM-25: one warning for all of them."""
+    """FM-25: one warning for all properties."""
     idle = [
         name
         for name, value in properties.items()
@@ -311,7 +311,7 @@ def _warn_of_no_effect(properties: Mapping[str, str]) -> None:
 
 
 def _frames_of_library() -> int:
-    """The stack level of the first caller outside of this package: whoever set the property."""
+    """The stack level of the first caller outside of this package, who set the property."""
     package = str(Path(__file__).parent)
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -326,7 +326,7 @@ def max_snapshot_age_ms(properties: Mapping[str, str]) -> int:
 
 
 def max_snapshots(properties: Mapping[str, str]) -> int | None:
-    """MT-1, MT-87: the number of snapshots of a branch from which older ones may expire. None: there is no bound."""
+    """MT-1, MT-87: the number of snapshots of a branch from which older ones may expire. None means no limit."""
     if MAX_SNAPSHOTS in properties or _has_upkeep(properties):
         return positive_int(properties, MAX_SNAPSHOTS, MAX_SNAPSHOTS_WITH_UPKEEP)
     return None
@@ -337,9 +337,9 @@ def _has_upkeep(properties: Mapping[str, str]) -> bool:
 
 
 def name_mapping(properties: Mapping[str, str]) -> NameMapping | None:
-    """The field ids of data files that have none, by name; None where the table does not say.
+    """The field ids, by name, of data files without field ids; None if the table has no name mapping.
 
-    Raises InvalidArgumentError for text that is no name mapping.
+    Raises InvalidArgumentError for text that is not a name mapping.
     """
     text = properties.get(NAME_MAPPING)
     if text is None:

@@ -1,5 +1,5 @@
-"""The layers of a snapshot as a picture: the key space across, sequence numbers up, from metadata alone.
+"""Draws the layers of a snapshot: the key space from left to right, sequence numbers from bottom to top, from metadata.
 
 `collect` gathers the files of a snapshot as spans on an axis, `bands` arranges them within a bounded size, `svg` and
-`text` draw them. `Layers` holds all of it for the one who asked.
+`text` draw them. `Layers` is the result.
 """

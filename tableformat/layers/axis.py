@@ -1,4 +1,4 @@
-"""The axis of the picture: values of one column as places between 0 and 1."""
+"""The axis of the picture: maps the values of one column to positions between 0 and 1."""
 
 from __future__ import annotations
 
@@ -40,45 +40,45 @@ _MEASURED: Final = (
     TimestamptzType,
     TimeType,
 )
-"""Types whose values have distances; of others only the order is drawn."""
+"""Types whose values have distances. For other types only the order is drawn."""
 LABEL_CHARACTERS: Final = 24
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value has a place: infinite ones are at the edge, wherever that is."""
+    """Whether a value has a position. Infinite values are drawn at the edge."""
     return not isinstance(value, float) or math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A column and where its values lie."""
+    """A column and the positions of its values."""
 
     column: str
     value_type: PrimitiveType
     to_scale: bool
-    """Distances are those of the values; else the values that occur stand at equal distances."""
+    """Whether distances are proportional. Otherwise the values that occur have equal distances."""
     values: tuple[Any, ...]
-    """The values that occur as ends, sorted, in Iceberg's internal representation."""
+    """The sorted end values, in Iceberg's internal representation."""
 
     @classmethod
     def of(cls, column: str, value_type: PrimitiveType, values: Iterable[Any], *, to_scale: bool) -> Axis:
-        """An axis over the values; `to_scale` asks for distances, where the type has them."""
+        """An axis over the values. `to_scale` requests proportional distances, if the type has them."""
         is_measured = isinstance(value_type, _MEASURED)
         distinct = sorted({value for value in values if value is not None and is_finite(value)})
         return cls(column, value_type, to_scale and is_measured, tuple(distinct))
 
     def place(self, value: Any) -> float:
-        """Where a value lies, from 0 at the lowest to 1 at the highest; 0.5 where only one occurs."""
+        """The position of a value, from 0 for the lowest to 1 for the highest; 0.5 for a single value."""
         if len(self.values) < 2:
             return 0.5
         if self.to_scale and is_finite(value):
-            # Exact: as floats, values that differ may be one, and distances of large ones infinite.
+            # Exact arithmetic: as floats, different values may be equal, and distances of large ones infinite.
             lowest, highest = Fraction(self.values[0]), Fraction(self.values[-1])
             return min(1.0, max(0.0, float((Fraction(value) - lowest) / (highest - lowest))))
         return min(bisect_left(self.values, value), len(self.values) - 1) / (len(self.values) - 1)
 
     def ticks(self, count: int) -> list[tuple[float, str]]:
-        """Places and texts of at most so many values that occur, the lowest and the highest among them."""
+        """Positions and texts of at most this many values, including the lowest and the highest."""
         if not self.values:
             return []
         chosen: dict[int, None] = {}
@@ -89,6 +89,6 @@ class Axis:
         return [(self.place(self.values[index]), self.text(self.values[index])) for index in chosen]
 
     def text(self, value: Any) -> str:
-        """A value as people read it, cut where it is long."""
+        """A value as readable text, truncated if it is long."""
         whole = human_text(IdentityTransform(), self.value_type, value)
         return whole if len(whole) <= LABEL_CHARACTERS else f"{whole[: LABEL_CHARACTERS - 1]}…"

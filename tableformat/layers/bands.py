@@ -1,4 +1,4 @@
-"""Arranges spans for a picture of bounded size: bands of sequence numbers, lanes inside of them, or bins."""
+"""Arranges spans for a picture of bounded size: bands of sequence numbers with lanes or bins."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ import numpy.typing as npt
 from tableformat.layers.collect import DATA, LayerSpan
 
 MAX_BANDS: Final = 24
-"""Rows of the picture; more sequence numbers than that share rows."""
+"""The number of rows in the picture. More sequence numbers share rows."""
 MAX_SPANS: Final = 400
-"""Files that are drawn one by one; more are drawn in bins."""
+"""The number of files that are drawn one by one. More files are drawn in bins."""
 MAX_LANES: Final = 8
-"""Files above each other in one band; a band with more is drawn in bins."""
+"""The number of lanes in one band. A band with more is drawn in bins."""
 BINS: Final = 64
 KINDS: Final = (DATA, "position", "deletion-vector", "equality", "range")
-"""In the order in which they are drawn, from below."""
+"""In drawing order, from the bottom."""
 _SMALLEST: Final = 0.006
-"""The width that a span takes at least, of the axis."""
+"""The minimum width of a span, as a share of the axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A file, or a stretch of the axis with the files of one kind in it."""
+    """A file, or an interval of the axis with the files of one kind in it."""
 
     kind: str
     is_reached: bool
     lower: float
     upper: float
     lane: int
-    """From 0, the lowest of its band."""
+    """From 0, the lowest lane of its band."""
     file_count: int
-    """The greatest number at one place, where several files are in one mark."""
+    """The maximum number of files at one position of the mark."""
     span: LayerSpan | None
-    """The file; None for a stretch."""
+    """The file; None for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many data files a reader opens at each bin of the axis, and how many of them with deletes."""
+    """The number of data files that a reader opens at each bin of the axis, and how many of them have deletes."""
 
     files: tuple[int, ...]
     reached: tuple[int, ...]
 
 
 def arrange(spans: Sequence[LayerSpan]) -> tuple[Band, ...]:
-    """Bands from the newest, which is on top, to the oldest."""
+    """Bands from the newest, at the top, to the oldest."""
     numbers = sorted({span.sequence_number for span in spans})
     if not numbers:
         return ()
@@ -82,7 +82,7 @@ def arrange(spans: Sequence[LayerSpan]) -> tuple[Band, ...]:
 
 
 def depth(spans: Sequence[LayerSpan]) -> Depth:
-    """What a reader of the whole table opens at each place."""
+    """The files that a scan of the whole table opens at each position."""
     data = [span for span in spans if span.kind == DATA]
     reached = [span for span in data if span.is_reached]
     return Depth(tuple(_counts(data).tolist()), tuple(_counts(reached).tolist()))
@@ -98,7 +98,7 @@ def _band(numbers: Sequence[int], spans: Sequence[LayerSpan], *, in_bins: bool) 
 
 
 def _lanes(ordered: Sequence[LayerSpan]) -> Iterator[Mark]:
-    """Each file in the lowest lane of its kind that is free there; every kind begins above those before it."""
+    """Puts each file into the lowest free lane of its kind. Each kind begins above the previous one."""
     below = 0
     for kind in KINDS:
         ends: list[float] = []
@@ -113,7 +113,7 @@ def _lanes(ordered: Sequence[LayerSpan]) -> Iterator[Mark]:
 
 
 def _stretches(ordered: Sequence[LayerSpan]) -> Iterator[Mark]:
-    """Runs of bins with the same number of files, each kind in a lane of its own."""
+    """Runs of bins with the same number of files. Each kind has its own lane."""
     lane = 0
     for kind in KINDS:
         for is_reached in (False, True):
@@ -129,7 +129,7 @@ def _stretches(ordered: Sequence[LayerSpan]) -> Iterator[Mark]:
 
 
 def _counts(spans: Sequence[LayerSpan]) -> npt.NDArray[np.int64]:
-    """How many of the spans meet each bin."""
+    """The number of spans that overlap each bin."""
     changes = np.zeros(BINS + 1, np.int64)
     lower = np.fromiter((span.lower for span in spans), np.float64, len(spans))
     upper = np.fromiter((span.upper for span in spans), np.float64, len(spans))

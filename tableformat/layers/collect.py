@@ -1,4 +1,5 @@
-"""Gathers what the picture shows: files as spans on the axis, which of them deletes may reach, and the partitions."""
+"""Gathers the contents of the picture: files as spans on the axis, data files that deletes may reach, and partitions.
+Gathers the contents of the picture: files as spans on the axis, data files that deletes may reach, and partitions."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ DATA: Final = "data"
 _POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 _UNKNOWN: Final = (None, None)
 Ends = tuple[Any, Any]
-"""The lower and the upper value of a file in the column, in Iceberg's internal representation; None is not known."""
+"""The lower and upper value of a file in the column, in Iceberg's internal representation; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ class LayerSpan:
     kind: str
     """`data`, or the kind of a delete file: `position`, `deletion-vector`, `equality`, `range`."""
     lower: float
-    """Where it begins on the axis, from 0 to 1."""
+    """The left end on the axis, from 0 to 1."""
     upper: float
     is_bounded: bool
-    """Whether its metadata says where both ends are; else it is drawn over the whole axis on that side."""
+    """Whether metadata has both ends. An unknown end is drawn at the edge of the axis."""
     sequence_number: int
     record_count: int
     """Rows of a data file; positions, keys or spans of a delete file."""
     is_reached: bool
-    """Of a data file: whether number, partition and bounds let a delete reach one of its rows."""
+    """For a data file: whether a delete may reach one of its rows by number, partition and bounds."""
     file_path: str
 
 
@@ -52,9 +53,9 @@ class Ruler:
     """The range partitions of the table on the axis."""
 
     bounds: tuple[tuple[float, float], ...]
-    """What exists, from left to right; between them are gaps."""
+    """The existing ranges from left to right, with gaps between them."""
     borders: tuple[float, ...]
-    """Where partitions begin and end, the ends of bounds included."""
+    """The borders of partitions, including the ends of bounds."""
     partition_count: int
     has_default: bool
 
@@ -69,8 +70,8 @@ class Collected:
 
 
 def collect(view: SnapshotView, column: str | None, *, to_scale: bool) -> Collected:
-    """The files of a snapshot over a top-level column: the given one, else the first range column, else the first of
-    the key, else of the schema. UnknownColumnError; InvalidArgumentError for a column that has no order."""
+    """The files of a snapshot over a top-level column: the given one, or the first range column, or the first key
+    column, or the first column. Raises UnknownColumnError, and InvalidArgumentError for a column without an order."""
     defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     field_id, name, value_type = _column(view, column, defined)
     files = list(_live_files(view))
@@ -119,7 +120,7 @@ def _live_files(view: SnapshotView) -> Iterator[DataFile | DeleteFile]:
 
 
 def _ends(file: ContentFile, field_id: int, value_type: PrimitiveType) -> Ends:
-    """The bounds of the column. Null lies below every value: a file that may have it has no lower end."""
+    """The bounds of the column. Null is less than every value, so a file that may have nulls has no lower end."""
     lower, upper = ((bounds or {}).get(field_id) for bounds in (file.lower_bounds, file.upper_bounds))
     has_nulls = (null_count(file, field_id) or 0) > 0
     return (
@@ -129,7 +130,7 @@ def _ends(file: ContentFile, field_id: int, value_type: PrimitiveType) -> Ends:
 
 
 def _delete_ends(delete: DeleteFile, field_id: int, value_type: PrimitiveType, data: dict[str, Ends]) -> Ends:
-    """Where a delete may reach: that of its data file for positions; of its values where they are of the column."""
+    """The reach of a delete: its data file for positions, its values if they belong to the column."""
     if delete.kind in _POSITIONAL:
         return data.get(delete.referenced_data_file or "", _UNKNOWN)
     is_of_column = field_id in (delete.equality_ids or ())
@@ -137,7 +138,7 @@ def _delete_ends(delete: DeleteFile, field_id: int, value_type: PrimitiveType, d
 
 
 def _reached(view: SnapshotView, files: Iterable[DataFile | DeleteFile]) -> set[str]:
-    """Paths of the data files of which a delete may reach a row (DA-1 to DA-3, DA-7, RD-2, RD-3)."""
+    """Paths of the data files in which a delete may reach a row (DA-1 to DA-3, DA-7, RD-2, RD-3)."""
     known = list(files)
     applicable = ApplicableDeletes(view.metadata, [file for file in known if isinstance(file, DeleteFile)])
     return {file.file_path for file in known if isinstance(file, DataFile) and applicable.of(file)}
@@ -158,7 +159,7 @@ def _span(file: DataFile | DeleteFile, ends: Ends, axis: Axis, is_reached: bool)
 
 
 def _values_of(defined: DefinedPartitions | None) -> list[Any]:
-    """The first values of all ends of bounds."""
+    """The first values of all bounds."""
     bounds: Sequence[Any] = () if defined is None else defined.bounds
     return [cut.values[0] for bound in bounds for cut in (bound.lower, bound.upper) if cut.values]
 

@@ -17,25 +17,26 @@ from tableformat.metadata.snapshot_view import SnapshotView
 @checked_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Layers:
-    """The files of a snapshot: the key space across, sequence numbers up. Made of metadata: no file was opened.
+    """The files of a snapshot: the key space from left to right, sequence numbers from bottom to top. Made from
+    metadata; no data file was opened.
 
-    Spans are bounds of a file's values; deletes reach data below them in the picture, position deletes and vectors also
-    beside them. `str()` is the text; notebooks show the drawing.
+    A span is drawn from the bounds of a file. A delete applies to data below it, and a position delete or deletion
+    vector also to data on the same level. `str()` is the text; notebooks display the drawing.
     """
 
     picture: Picture
-    """What is drawn."""
+    """The contents of the drawing."""
 
     def __repr__(self) -> str:
         return f"Layers({self.picture.name!r}, snapshot {self.picture.snapshot_id})"
 
     @property
     def is_binned(self) -> bool:
-        """Whether some files are drawn together: there are too many to draw each."""
+        """Whether some files are drawn together, because there are too many to draw each."""
         return self.picture.is_binned
 
     def svg(self) -> str:
-        """An SVG document of at most some hundred kilobytes, without scripts, for light and dark themes.
+        """An SVG document of at most a few hundred kilobytes, without scripts, for light and dark themes.
 
         >>> table.layers().svg().startswith("<svg")
         True
@@ -43,7 +44,7 @@ class Layers:
         return drawing.document(self.picture)
 
     def text(self, *, width: int = 100) -> str:
-        """The picture in characters, in lines of at most `width`.
+        """The picture as text, in lines of at most `width` characters.
 
         >>> result = table.delete_prefix({"id1": "B"})
         >>> print(table.layers().text(width=60).splitlines()[0])
@@ -52,7 +53,7 @@ class Layers:
         return writing.lines(self.picture, width)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every file with its place, for JSON."""
+        """Every file with its position, for JSON."""
         picture = self.picture
         return {
             "table": picture.name,

@@ -1,4 +1,4 @@
-"""`Picture`: what the drawings are made of."""
+"""`Picture`: the input of the drawings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tableformat.layers.collect import Collected
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The files of a snapshot, arranged."""
+    """The arranged files of a snapshot."""
 
     name: str
     snapshot_id: int | None
@@ -22,19 +22,19 @@ class Picture:
 
     @property
     def is_binned(self) -> bool:
-        """Whether some files are drawn together: there are too many to draw each."""
+        """Whether some files are drawn together, because there are too many to draw each."""
         return any(mark.span is None for band in self.bands for mark in band.marks)
 
     @property
     def title(self) -> str:
-        """What is drawn, in a line."""
+        """The contents of the picture in one line."""
         counts = Counter(span.kind for span in self.collected.spans)
         parts = [_counted(count, kind) for kind, count in sorted(counts.items())]
         return f"{self.name} by {self.collected.axis.column}: {', '.join(parts) or 'no files'}"
 
     @property
     def notes(self) -> list[str]:
-        """What one has to know to read the picture rightly."""
+        """Notes that help to read the picture correctly."""
         axis = self.collected.axis
         told = []
         if not axis.to_scale:
@@ -50,7 +50,7 @@ class Picture:
 
     @property
     def reader(self) -> str:
-        """What a reader of the whole table opens, in a sentence."""
+        """The files that a scan of the whole table opens, in one sentence."""
         data = [span for span in self.collected.spans if span.kind == "data"]
         reached = sum(span.is_reached for span in data)
         most = max(self.depth.files, default=0)

@@ -1,6 +1,6 @@
-"""Draws the picture as SVG: no script, no font or image from elsewhere, and colours for light and dark themes.
+"""Draws the picture as SVG without scripts or external fonts and images, with colors for light and dark themes.
 
-Written by hand: a drawing of rectangles and labels needs no library for charts.
+A drawing of rectangles and labels does not need a chart library.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _STANDALONE: Final = (
     "{.tf-layers{color:#d5dbe1;background:#15191e}}</style>"
 )
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What XML has no form for."""
+"""Characters that XML cannot represent."""
 
 
 def document(picture: Picture) -> str:
-    """A file of its own, which brings its background."""
+    """A standalone file with its own background."""
     return _drawn(picture, _STANDALONE)
 
 
 def inline(picture: Picture) -> str:
-    """For a page: text and lines take the colour of the text around."""
+    """For a page: text and lines have the color of the surrounding text."""
     return _drawn(picture, "")
 
 
 def escaped(text: str) -> str:
-    """Text of a table as text of the document, whatever is in it."""
+    """Escapes text of a table for the document."""
     return escape(_FORBIDDEN.sub("�", text), {'"': "&quot;"})
 
 
@@ -76,7 +76,7 @@ def _drawn(picture: Picture, style: str) -> str:
 
 
 def _parts(picture: Picture) -> Iterator[tuple[str, int]]:
-    """The parts from the top to the bottom, each with its height."""
+    """The parts from top to bottom, each with its height."""
     yield _text(10, 18, picture.title, size=14, weight="600"), 28
     yield _legend(), 22
     for band in picture.bands:
@@ -131,14 +131,14 @@ def _opacity(mark: Mark) -> float:
 
 
 def _told(mark: Mark) -> str:
-    """What appears where the pointer rests."""
+    """The tooltip."""
     if mark.span is None:
         return f"{mark.kind}: up to {mark.file_count:,} files"
     return f"{mark.kind} #{mark.span.sequence_number}, {mark.span.record_count:,} records: {mark.span.file_path}"
 
 
 def _box(kind: str, is_reached: bool, x: float, y: float, width: float, opacity: float = 1.0, told: str = "") -> str:
-    """Data is a filled bar, hatched where deletes reach it; a delete is a thin bar between two ends."""
+    """A data file is a filled bar, hatched if deletes reach it. A delete is a thin bar between two ends."""
     height = _LANE - 2
     title = f"<title>{escaped(told)}</title>" if told else ""
     colour = "url(#tf-reached)" if kind == "data" and is_reached else _COLOURS[kind]
@@ -151,7 +151,7 @@ def _box(kind: str, is_reached: bool, x: float, y: float, width: float, opacity:
 
 
 def _depth(picture: Picture) -> str:
-    """How many files are opened at each place; the hatched part of a column is read with deletes."""
+    """The number of opened files at each position. The hatched part of a column is read with deletes."""
     most = max(1, *picture.depth.files)
     width = (_WIDTH - _LEFT - _RIGHT) / BINS
     drawn = [
@@ -173,7 +173,7 @@ def _depth(picture: Picture) -> str:
 
 
 def _ruler(ruler: Ruler) -> str:
-    """What exists as an open bar with a mark at each border, gaps hatched."""
+    """Existing ranges as open bars with a mark at each border; gaps are hatched."""
     drawn = [_text(_LEFT - 8, 12, "partitions", anchor="end")]
     at = 0.0
     for lower, upper in [*ruler.bounds, (1.0, 1.0)]:

@@ -1,4 +1,4 @@
-"""Writes the picture in characters, for a terminal."""
+"""Draws the picture with characters, for a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEGEND: Final = (
 
 
 def lines(picture: Picture, width: int) -> str:
-    """The whole text. InvalidArgumentError for a width that has no room for labels."""
+    """The whole text. Raises InvalidArgumentError if the width is too small for the labels."""
     if width < _NARROWEST:
         raise InvalidArgumentError(f"width is {width}: a picture needs {_NARROWEST} characters or more.")
     labels = [f"{band.label} {kind}" for band in picture.bands for kind in _kinds(band)]
@@ -46,7 +46,7 @@ def _lines(picture: Picture, left: int, room: int) -> Iterator[str]:
 
 
 def _said(picture: Picture) -> list[str]:
-    """What is below the picture."""
+    """The lines below the picture."""
     return [picture.reader, *picture.notes, _LEGEND] if picture.bands else ["There is no file in it."]
 
 
@@ -55,18 +55,18 @@ def _wrapped(texts: Iterable[str], width: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Text of a table in one line of a terminal: control characters do nothing."""
+    """Text of a table in one line of a terminal; control characters are replaced."""
     return "".join("�" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text)
 
 
 def _kinds(band: Band) -> list[str]:
-    """In the order from below."""
+    """From the bottom to the top."""
     present = {mark.kind for mark in band.marks}
     return [kind for kind in KINDS if kind in present]
 
 
 def _row(band: Band, kind: str, room: int) -> str:
-    """Where files of the kind are; where a delete reaches one of several, it is shown."""
+    """The positions of the files of a kind. A position is marked if a delete reaches one of its files."""
     cells = [" "] * room
     for is_reached in (False, True):
         for mark in band.marks:
@@ -94,7 +94,7 @@ def _ruler(ruler: Ruler, room: int) -> str:
 
 
 def _ticks(picture: Picture, room: int) -> str:
-    """Values below their places, as many as there is room for."""
+    """Values below their positions, as many as fit."""
     cells = [" "] * room
     free_from = 0
     for place, text in picture.collected.axis.ticks(6):
