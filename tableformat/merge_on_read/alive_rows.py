@@ -1,4 +1,4 @@
-"""Drops deleted rows from a batch of consecutive rows of a data file."""
+"""Removes deleted rows from a batch of consecutive rows of a data file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow as pa
 from tableformat.deletes.positions import PositionSet
 
 SLICE_MIN_ROWS: Final = 2_000
-"""Average length of the kept runs from which cutting the rows into slices, which copies nothing, beats a filter. A
-slice costs about a microsecond a column here and again in whatever reads the chunk; a filter copies every row."""
+"""The average length of kept runs from which slices, which copy nothing, are faster than a filter. A slice costs about
+a microsecond for each column here and again in the consumer of the chunk; a filter copies every row."""
 
 
 def alive_rows(rows: pa.Table, deleted: PositionSet, start_row: int) -> pa.Table:
-    """The rows whose positions, `start_row` and up, are not in the set; the same object when all are alive."""
+    """The rows whose positions, from `start_row` on, are not in the set; the same object if all rows are alive."""
     row_count = rows.num_rows
     starts, ends = deleted.runs(start_row, row_count)
     if len(starts) == 0:
@@ -24,7 +24,7 @@ def alive_rows(rows: pa.Table, deleted: PositionSet, start_row: int) -> pa.Table
     is_kept = kept_starts < kept_ends
     kept_starts, kept_ends = kept_starts[is_kept], kept_ends[is_kept]
     if rows.num_columns == 0:
-        # Tables without columns lose their length when they are put together.
+        # A concatenated table without columns loses its number of rows.
         return rows.slice(0, int(np.sum(kept_ends - kept_starts)))
     if len(kept_starts) * SLICE_MIN_ROWS > int(np.sum(kept_ends - kept_starts)) and len(kept_starts) > 1:
         return rows.filter(pa.array(~deleted.mask(start_row, row_count)))

@@ -1,4 +1,4 @@
-"""The delete files that apply to a data file, by the same indexes that plan scans."""
+"""The delete files that apply to a data file, by the indexes that scan planning uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POSITIONAL = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
 
 class ApplicableDeletes:
-    """Delete files, to be asked about many data files."""
+    """Delete files, prepared for queries about many data files."""
 
     def __init__(self, metadata: TableMetadata, deletes: Iterable[DeleteFile]) -> None:
         candidates = list(deletes)
@@ -36,7 +36,8 @@ class ApplicableDeletes:
         )
 
     def of(self, data: DataFile) -> tuple[DeleteFile, ...]:
-        """Those that number, scope and bounds allow to meet a row of the data file (DA-1 to DA-3, DA-7, RD-2, RD-3)."""
+        """The delete files that may reach a row of the data file by number, scope and bounds (DA-1 to DA-3, DA-7, RD-2,
+        RD-3)."""
         vector = self._positions.vector_of(data)
         by_position = (vector,) if vector is not None else self._positions.position_deletes_of(data)
         return (*by_position, *self._keyed.deletes_of(data))
@@ -45,7 +46,7 @@ class ApplicableDeletes:
 def reached_data_files(
     metadata: TableMetadata, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile]
 ) -> list[DataFile]:
-    """The data files of which `ApplicableDeletes.of` names any: for few deletes and many data files."""
+    """The data files for which `ApplicableDeletes.of` has delete files. Faster for few deletes and many data files."""
     positional = [delete for delete in deletes if delete.kind in _POSITIONAL]
     named = {named_data_file(delete) for delete in positional}
     partitions = {partition_of(delete) for delete in positional if named_data_file(delete) is None}
@@ -62,7 +63,7 @@ def reached_data_files(
 def _meet_bounds(
     metadata: TableMetadata, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile]
 ) -> npt.NDArray[np.bool_]:
-    """For each data file whether its bounds meet those of some equality or range delete file."""
+    """For each data file whether its bounds overlap those of an equality or range delete file."""
     types = _column_types(metadata)
     met = np.zeros(len(data_files), np.bool_)
     for (_, field_ids), members in by_scope_and_columns(deletes, dict(metadata.specs())).items():

@@ -1,4 +1,4 @@
-"""The columns that equality deletes compare, as the history of the table's schemas describes them (DA-6)."""
+"""The columns that equality deletes compare, as described by the history of the table's schemas (DA-6)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tableformat.metadata.content_file import DataFile
 
 
 def field_history(metadata: TableMetadata) -> dict[int, NestedField]:
-    """DA-6: every field that any schema of the table has had, in its newest form; types only ever widen.
+    """DA-6: every field in any schema of the table, in its newest form. Types are only ever widened.
 
-    Dropped columns are among them: their deletes still apply to data files that have the column. Fields inside lists
-    and maps are left out, which cannot be delete columns.
+    Dropped columns are included: their deletes still apply to data files that have the column. Fields inside lists and
+    maps are excluded, because they cannot be delete columns.
     """
     fields: dict[int, NestedField] = {}
     for schema in sorted(metadata.schemas, key=lambda schema: schema.schema_id):
@@ -39,7 +39,7 @@ def field_history(metadata: TableMetadata) -> dict[int, NestedField]:
 
 
 def struct_history(metadata: TableMetadata) -> dict[int, int]:
-    """DA-6: the id of the struct that a field is in, by the field's, in every schema that the table has had."""
+    """DA-6: field id to the id of the struct that contains the field, over all schemas of the table."""
     return {
         child.field_id: field.field_id
         for schema in metadata.schemas
@@ -50,7 +50,7 @@ def struct_history(metadata: TableMetadata) -> dict[int, int]:
 
 
 def history_schema(metadata: TableMetadata) -> Schema:
-    """The primitive columns of `field_history` side by side, under the names that the current schema gives them."""
+    """The primitive columns of `field_history` in one schema, with their names in the current schema."""
     current = metadata.schema()
     columns = []
     for field_id, field in field_history(metadata).items():
@@ -63,9 +63,9 @@ def history_schema(metadata: TableMetadata) -> Schema:
 def delete_column_types(
     fields: dict[int, NestedField], field_ids: Iterable[int], location: str
 ) -> dict[int, PrimitiveType]:
-    """The type to compare each delete column in; `location` is the delete file that names them.
+    """The type in which each delete column is compared. `location` is the delete file that names them.
 
-    Raises CorruptFileError for an id that no schema has had, UnsupportedFeatureError for a column that is no primitive.
+    Raises CorruptFileError for an id that is in no schema, UnsupportedFeatureError for a column that is not primitive.
     """
     types = {}
     for field_id in field_ids:
@@ -84,8 +84,9 @@ def delete_column_types(
 
 
 def value_where_missing(metadata: TableMetadata, data: DataFile, field: NestedField) -> pa.Scalar:
-    """DA-6: what every row of a data file without the column holds: its identity partition value, the column's initial
-    default, or null. Of a field of a struct, every row that has the struct. In the column's Arrow type.
+    """DA-6: the value that every row of a data file has if the file lacks the column: its identity partition value, the
+    column's initial default, or null. For a field of a struct: every row that has the struct. In the column's Arrow
+    type.
 
     Source: Iceberg table specification, "Column Projection".
     """

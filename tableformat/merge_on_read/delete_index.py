@@ -1,11 +1,11 @@
-"""Index of delete files: finds those that apply to a data file, by all rules of application.
+"""An index of delete files: finds the deletes that apply to a data file, by all application rules.
 
-The comparisons of sequence numbers and partitions themselves are in `deletes/rules.py`. Here delete files are
-arranged so that a data file meets only those that can matter: position deletes by the path they name, equality and
-range deletes by scope and column list.
+`deletes/rules.py` compares sequence numbers and partitions. The index arranges delete files so that a data file is
+compared only with those that can matter: position deletes by the path that they name, equality and range deletes by
+scope and column list.
 
-What other writers leave in version 2 are position delete files that each name many data files. By their bounds of the
-path nearly every data file may be named by nearly every one of them; where these are many they are read for the plan
+In version 2, other writers create position delete files that name many data files each. By their bounds of the path,
+nearly every data file could be named by nearly every one of them. If there are many, they are read during planning
 (decision 46).
 """
 
@@ -48,34 +48,36 @@ EVERYWHERE: Final = None
 Scope = Partition | None
 _NO_DELETES: Final[tuple[DeleteFile, ...]] = ()
 SHARED_FROM: Final = 16
-"""Equality deletes of one scope from which the newer ones are not listed for a data file that meets most of them."""
+"""The number of equality deletes in one scope from which a shared list is used for data files that overlap most of
+them."""
 _COMPARED_AT_ONCE: Final = 1 << 24
-"""Pairs of delete and data files that are compared by arrays of one byte each."""
+"""The number of pairs of delete and data files that are compared with arrays of one byte for each pair."""
 _GIVEN_BY_BOUNDS_MAX: Final = 10_000
-"""Pairs of data files and of delete files that may name several up to which delete files are not read to plan."""
+"""The number of pairs of data files and multi-file position deletes up to which delete files are not read for planning.
+The number of pairs of data files and multi-file position deletes up to which delete files are not read for planning."""
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
-"""Indexes in a group of delete files, rising."""
+"""Ascending indexes in a group of delete files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """Types of fields that deletes may name, those of dropped columns included."""
+    """Types of fields that deletes can name, including dropped columns."""
 
     by_id: dict[int, IcebergType]
 
     @staticmethod
     def of_fields(fields: Mapping[int, NestedField]) -> ColumnTypes:
-        """The types of every field that a table has had (`field_history`)."""
+        """The types of all fields in the history of a table (`field_history`)."""
         return ColumnTypes({field_id: field.field_type for field_id, field in fields.items()})
 
     def of(self, field_ids: Iterable[int]) -> list[tuple[int, IcebergType]]:
-        """The field ids whose type is known, with the type."""
+        """The field ids with known types, and the types."""
         return [(field_id, self.by_id[field_id]) for field_id in field_ids if field_id in self.by_id]
 
 
 class PositionDeleteIndex:
-    """Position delete files and deletion vectors by what they say about the data files that they name."""
+    """Position delete files and deletion vectors by the data files that they name."""
 
     def __init__(self, deletes: Iterable[DeleteFile]) -> None:
         self._vectors: dict[str, DeleteFile] = {}
@@ -91,8 +93,11 @@ class PositionDeleteIndex:
         self._by_partition = {partition: _NamingSeveral(members) for partition, members in by_partition.items()}
 
     def look_inside(self, files: Sequence[DataColumns], loader: DeleteLoader) -> None:
-        """DA-10: reads delete files that name several data files, so that each of `files` gets those that name it.
-        Only where by their bounds of the path all of them would be given to many: then all are going to be read."""
+        """DA-10: read delete files that name several data files, so that each of `files` gets only those that name it.
+
+        They are read only if by their bounds of the path most of them would be assigned to many files. All of them
+        would be read in any case.
+        """
         for partition, deletes in self._by_partition.items():
             here = [part.batch["file_path"].filter(pa.array(in_scope(part, partition))) for part in files]
             if len(deletes) * sum(map(len, here)) > _GIVEN_BY_BOUNDS_MAX:
@@ -104,7 +109,8 @@ class PositionDeleteIndex:
         return vector if vector is not None and _position_delete_applies(vector, data) else None
 
     def position_deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...]:
-        """DA-1, DA-7: position delete files that may name rows of the data file; none where a vector replaces them."""
+        """DA-1, DA-7: position delete files that may name rows of the data file; none if a deletion vector replaces
+        them."""
         if self.vector_of(data) is not None:
             return _NO_DELETES
         found = [delete for delete in self._by_path.get(data.file_path, ()) if _position_delete_applies(delete, data)]
@@ -112,7 +118,7 @@ class PositionDeleteIndex:
         return tuple(found) if here is None else (*found, *here.candidates(data))
 
     def may_reach(self, files: DataColumns) -> Flags:
-        """DA-1, DA-7: the files that are named, and those of partitions whose deletes may name any."""
+        """DA-1, DA-7: the data files that are named, and those of partitions whose deletes may name any file."""
         named = pa.array([*self._vectors, *self._by_path], pa.string())
         reached: Flags = np.array(pc.is_in(files.batch["file_path"], value_set=named))
         for partition, deletes in self._by_partition.items():
@@ -131,7 +137,7 @@ class PositionDeleteIndex:
 
 
 class _NamingSeveral:
-    """Position delete files of one partition that may name rows of several data files: what other writers leave."""
+    """Position delete files of one partition that may name rows of several data files, as other writers create them."""
 
     def __init__(self, deletes: Sequence[DeleteFile]) -> None:
         self._deletes = deletes
@@ -142,15 +148,15 @@ class _NamingSeveral:
         self._lower = np.array([-1 if lower is None else ranks[lower] for lower, _ in bounds], np.int64)
         self._upper = np.array([len(distinct) if upper is None else ranks[upper] for _, upper in bounds], np.int64)
         self._naming: dict[str, Places] | None = None
-        """By path those that name it, and are not too large to be read for that; None before they were read."""
+        """By path, the delete files that name it and are not too large to read for that; None before they were read."""
         self._unread: Places = np.arange(len(deletes))
-        """The others."""
+        """The delete files that are too large."""
 
     def __len__(self) -> int:
         return len(self._deletes)
 
     def look_inside(self, paths: Sequence[str], loader: DeleteLoader) -> None:
-        """DA-10: which of them name which of the data files, from their rows."""
+        """DA-10: reads which of the delete files name which of the data files."""
         named = loader.named_among(self._deletes, {path: number for number, path in enumerate(paths)})
         self._unread = np.array([place for place, found in enumerate(named) if found is None], np.int64)
         of_file = np.concatenate([np.empty(0, np.int64), *(found for found in named if found is not None)])
@@ -164,14 +170,14 @@ class _NamingSeveral:
         }
 
     def may_name(self, files: DataColumns) -> Flags:
-        """The files that may be named, of those that were told to `look_inside`; all before it."""
+        """The data files that may be named, among those given to `look_inside`; before that call, all."""
         if self._naming is None or len(self._unread):
             return np.ones(len(files), np.bool_)
         return np.array(pc.is_in(files.batch["file_path"], value_set=pa.array([*self._naming], pa.string())))
 
     def candidates(self, data: DataFile) -> Iterator[DeleteFile]:
-        """DA-1: those not older than the data file, of its partition, whose bounds of the path hold its path, and whose
-        rows name it where they were read."""
+        """DA-1: the delete files of the data file's partition that are not older, whose bounds of the path contain its
+        path, and that name it if they were read."""
         path, places = data.file_path, self._unread
         if self._naming is not None and path in self._naming:
             places = np.sort(np.concatenate([places, self._naming[path]]))
@@ -183,8 +189,8 @@ class _NamingSeveral:
 
 
 class KeyDeleteIndex:
-    """Equality delete files by scope and list of delete columns; range delete files too, where they are not loaded to
-    plan."""
+    """Equality delete files by scope and list of delete columns, and range delete files that are not loaded for
+    planning."""
 
     def __init__(
         self, deletes: Iterable[DeleteFile], specs: dict[int, PartitionSpec], column_types: ColumnTypes
@@ -194,18 +200,18 @@ class KeyDeleteIndex:
             self._groups[scope].append(_KeyDeletes(members, column_types.of(field_ids)))
 
     def deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...]:
-        """DA-2, DA-3, RD-2, RD-3: files newer than the data, in scope, that may hold one of its keys; oldest first."""
+        """DA-2, DA-3, RD-2, RD-3: newer delete files in scope that may hold one of the file's keys, oldest first."""
         return tuple(delete for group, places in self._met(data) for delete in group.at(places))
 
     def shared_deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...] | NewerDeletes:
-        """The same, or where most of many newer ones are met by their bounds, all of these in one shared list."""
+        """The same. If most of many newer ones overlap the file's bounds, all newer ones in one shared list."""
         return _shared_or_listed(self._met(data), data)
 
     def shared_deletes_of_all(
         self, files: DataColumns, data_files: Sequence[DataFile]
     ) -> dict[int, tuple[DeleteFile, ...] | NewerDeletes]:
-        """`shared_deletes_of` for each of the data files that has any, by its index. Files with the same have one
-        object."""
+        """`shared_deletes_of` for each data file with deletes, by its index. Files with equal deletes share one object.
+        `shared_deletes_of` for each data file with deletes, by its index. Files with equal deletes share one object."""
         met_by: dict[int, list[tuple[_KeyDeletes, bytes]]] = defaultdict(list)
         is_odd = np.zeros(len(files), np.bool_)
         for scope in sorted(self._groups, key=lambda scope: scope is not EVERYWHERE):
@@ -239,7 +245,7 @@ class KeyDeleteIndex:
         return found
 
     def _met(self, data: DataFile) -> list[tuple[_KeyDeletes, Places]]:
-        """The groups that the file may be met by, with the places of the deletes in them."""
+        """The groups that may reach the file, with the positions of their deletes."""
         found = []
         for scope in (EVERYWHERE, partition_of(data)):
             for group in self._groups.get(scope, ()):
@@ -258,8 +264,8 @@ class _KeyDeletes:
         self._overlap = KeyOverlap(self.shared.deletes, columns)
 
     def candidates(self, data: DataFile) -> Places:
-        """DA-2, RD-2: the places of those that are newer than the data file and may hold a key of it by their
-        bounds."""
+        """DA-2, RD-2: the positions of the deletes that are newer than the data file and may hold one of its keys by
+        their bounds."""
         is_newer = self._is_newer(data)
         if not is_newer[-1]:
             return np.empty(0, np.int64)
@@ -274,11 +280,11 @@ class _KeyDeletes:
         return int(self.shared.numbers[-1])
 
     def are_odd(self, files: DataColumns) -> Flags:
-        """Files with bounds that are no values of their columns, which have to be looked at by themselves."""
+        """Files with bounds that are not values of their columns. They are evaluated one by one."""
         return have_odd_bounds(files, self._columns)
 
     def places_in_bits(self, files: DataColumns) -> Iterator[tuple[int, bytes]]:
-        """DA-2, RD-2: what `candidates` gives, for each file that has any: its index and the places as bits."""
+        """DA-2, RD-2: the result of `candidates` for each file that has any: its index, and the positions as bits."""
         is_met = keyed_delete_is_new_enough(self.shared.numbers, files.sequence_numbers[:, None])
         is_met &= self._overlap.candidates_of_all(files)
         bits = np.packbits(is_met, axis=1)
@@ -292,7 +298,7 @@ class _KeyDeletes:
         return map(self.shared.deletes.__getitem__, places.tolist())
 
     def first_newer(self, data: DataFile) -> int:
-        """DA-2: the place of the oldest that is newer than the data file, of which there is one."""
+        """DA-2: the position of the oldest delete that is newer than the data file. There is at least one."""
         return int(np.argmax(self._is_newer(data)))
 
     def _is_newer(self, data: DataFile) -> NDArray[np.bool_]:
@@ -300,7 +306,7 @@ class _KeyDeletes:
 
 
 def in_scope(files: DataColumns, scope: Scope) -> Flags:
-    """DA-3, RD-3: the files in the partition of a delete, or all of them."""
+    """DA-3, RD-3: the files in the partition of a delete, or all files."""
     if scope is EVERYWHERE:
         return np.ones(len(files), np.bool_)
     same = np.array([partition_identity(*partition) == scope for partition in files.partitions], np.bool_)
@@ -322,7 +328,7 @@ def _shared_or_listed(
 def by_scope_and_columns(
     deletes: Iterable[DeleteFile], specs: dict[int, PartitionSpec]
 ) -> dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]]:
-    """Equality or range delete files that one skyline or one set of keys can hold together."""
+    """Equality or range delete files that one skyline or one set of keys can combine."""
     grouped: dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]] = defaultdict(list)
     for delete in deletes:
         grouped[scope_of(delete, specs), delete.equality_ids or ()].append(delete)
@@ -330,8 +336,8 @@ def by_scope_and_columns(
 
 
 def with_shared_deletes(relevant: Sequence[DeleteFile], reaching: Sequence[DeleteFile]) -> list[DeleteFile]:
-    """The delete files that a filter leaves of those that reach some data file. Where it leaves most of many equality
-    deletes the others stay too: then they are one list, whose keys are found made, whatever the next filter is."""
+    """The delete files that a filter leaves, among those that reach a data file. If it leaves most of many equality
+    deletes, the others stay too: they form one list whose keys are cached for any later filter."""
     left, all_of_them = (sum(file.kind is DeleteKind.EQUALITY for file in files) for files in (relevant, reaching))
     if all_of_them < SHARED_FROM or 2 * left < all_of_them:
         return list(relevant)
@@ -340,12 +346,12 @@ def with_shared_deletes(relevant: Sequence[DeleteFile], reaching: Sequence[Delet
 
 
 def scope_of(delete: DeleteFile, specs: dict[int, PartitionSpec]) -> Scope:
-    """DA-3, RD-3: everywhere when written under an unpartitioned spec, else the delete file's own partition."""
+    """DA-3, RD-3: everywhere if written under an unpartitioned spec, otherwise the delete file's own partition."""
     return EVERYWHERE if is_global(delete, specs[delete.spec_id]) else partition_of(delete)
 
 
 def named_data_file(delete: DeleteFile) -> str | None:
-    """DA-1: the only data file that a position delete file names, if its entry says so."""
+    """DA-1: the only data file that a position delete file names, if its entry states it."""
     if delete.referenced_data_file is not None:
         return delete.referenced_data_file
     lower, upper = _path_bounds(delete)
@@ -359,8 +365,8 @@ def _path_bounds(delete: DeleteFile) -> tuple[str | None, str | None]:
 
 
 def _position_delete_applies(delete: DeleteFile, data: DataFile) -> bool:
-    """DA-1, DA-7: not older than the data. A delete that names the file but lies in another partition is no valid
-    metadata, and reading on without it would bring rows back."""
+    """DA-1, DA-7: not older than the data. A delete that names the file but has another partition is invalid metadata;
+    without it, deleted rows would come back."""
     if not shares_partition(delete, data):
         raise CorruptFileError(
             delete.file_path,

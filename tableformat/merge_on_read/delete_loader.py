@@ -1,4 +1,4 @@
-"""Loads delete files, each once for all data files that it applies to (DA-8)."""
+"""Loads delete files, each once for all data files to which it applies (DA-8)."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from tableformat.storage.loading_cache import LoadingCache
 from tableformat.storage.side_by_side import read_side_by_side
 
 CACHE_BYTES: Final = 128 * 1024 * 1024
-"""Memory for the contents of delete files, for each of positions, equality keys and spans."""
+"""Memory for the contents of delete files: positions, equality keys and spans each."""
 _WHOLE_FILE_BYTES: Final = 8 * 1024 * 1024
-"""Position delete files up to this size are read whole, for all data files that they name; of larger ones only the row
-groups that may name the wanted data file."""
+"""Position delete files up to this size are read completely, for all data files that they name. From larger files only
+row groups that may name the wanted data file are read."""
 _SMALL_FILE_BYTES: Final = 1024 * 1024
-"""Equality and position delete files up to this size are read whole: for a few rows threads cost more than they save.
-"""
+"""Equality and position delete files up to this size are read completely: for a few rows, threads cost more than they
+save."""
 _POSITION_COLUMNS: Final = (FILE_PATH_FIELD_ID, POSITION_FIELD_ID)
 _ENTRY_BYTES: Final = 200
-"""What an entry of a dictionary costs beside the arrays."""
+"""The cost of a dictionary entry in addition to the arrays."""
 _Content = TypeVar("_Content")
 
 POSITION_DELETE_COLUMNS: Final = NameMapping(
@@ -64,7 +64,7 @@ POSITION_DELETE_COLUMNS: Final = NameMapping(
         MappedField.model_validate({"field-id": POSITION_FIELD_ID, "names": [POSITION]}),
     ]
 )
-"""For files whose writer left the reserved field ids out."""
+"""For files whose writer omitted the reserved field ids."""
 
 DeleteColumns = tuple[pa.ChunkedArray, ...]
 
@@ -89,7 +89,7 @@ def _spans_size(spans: SpanArray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DeleteCaches:
-    """What was read of immutable delete files. Thread-safe; may be shared by all scans of a process."""
+    """Contents of immutable delete files. Thread-safe; may be shared by all scans of a process."""
 
     positions: LoadingCache[tuple[str, str | None], Mapping[str, PositionSet]] = field(
         default_factory=lambda: LoadingCache(CACHE_BYTES, _positions_size)
@@ -110,14 +110,15 @@ class DeleteCaches:
 class DeleteLoader:
     """Reads delete files of one table. Thread-safe.
 
-    DA-8: every method that reads a delete file raises CorruptFileError naming it when it is absent or cannot be read,
-    and never takes it for an empty one; UnsupportedFeatureError for a file in another format than Parquet or Puffin.
+    DA-8: every method that reads a delete file raises CorruptFileError, which names the file, if it does not exist or
+    cannot be read. It is never treated as empty. Raises UnsupportedFeatureError for other formats than Parquet and
+    Puffin.
     """
 
     io: FileIO
     schema: Schema | None = None
-    """Every column that the table has had, in its newest type (`history_schema`); None takes the spans of range delete
-    files in the types that they were written in."""
+    """Every column in the history of the table, in its newest type (`history_schema`). None reads the spans of range
+    delete files in their stored types."""
     name_mapping: NameMapping | None = None
     """The table's name mapping, for equality delete files without field ids."""
     caches: DeleteCaches = field(default_factory=DeleteCaches)
@@ -133,9 +134,8 @@ class DeleteLoader:
         return found.get(data_path, PositionSet.empty())
 
     def named_among(self, deletes: Sequence[DeleteFile], numbers: Mapping[str, int]) -> list[NDArray[np.int64] | None]:
-        """DA-10: for each position delete file the numbers of the data files that it names, of those by path in
-        `numbers`; None for one that is too large to be read whole. Positions are kept within the bounds of the cache.
-        """
+        """DA-10: for each position delete file, the numbers of the data files that it names, from `numbers` by path;
+        None for one that is too large to read completely. Positions are kept within the limits of the cache."""
 
         def of_one(delete: DeleteFile) -> NDArray[np.int64] | None:
             if delete.file_size_bytes > _WHOLE_FILE_BYTES:
@@ -146,12 +146,12 @@ class DeleteLoader:
         return _read_side_by_side(of_one, deletes)
 
     def _positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
-        """By data file; of `wanted` alone if one is given."""
+        """By data file; only `wanted` if it is given."""
         key = (delete.file_path, wanted)
         return self.caches.positions.get_or_load(key, lambda: self._read_positions(delete, wanted))
 
     def positions_by_file(self, delete: DeleteFile) -> Mapping[str, PositionSet]:
-        """DA-10: all rows that a position delete file or a deletion vector names, by data file; keeps nothing."""
+        """DA-10: all rows that a position delete file or a deletion vector names, by data file. Nothing is cached."""
         if delete.kind is not DeleteKind.DELETION_VECTOR:
             return self._read_positions(delete, None)
         if delete.referenced_data_file is None:
@@ -159,7 +159,7 @@ class DeleteLoader:
         return {delete.referenced_data_file: self.vector(delete)}
 
     def named_paths(self, delete: DeleteFile) -> frozenset[str]:
-        """DA-10: the data files that a position delete file names; reads the column of paths and keeps nothing."""
+        """DA-10: the data files that a position delete file names. Reads the column of paths and caches nothing."""
         with self._opened(delete, POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
             found: set[str] = set()
             for group in range(file.row_group_count):
@@ -168,7 +168,7 @@ class DeleteLoader:
         return frozenset(found)
 
     def vector(self, delete: DeleteFile) -> PositionSet:
-        """DA-7: the rows of a deletion vector, read with one ranged read; their number must be the entry's."""
+        """DA-7: the rows of a deletion vector, in one ranged read. Their number has to equal that of the entry."""
         location = delete.file_path
         if delete.content_offset is None or delete.content_size_bytes is None:
             raise CorruptFileError(location, "the manifest entry of the deletion vector lacks its offset or its size.")
@@ -192,10 +192,10 @@ class DeleteLoader:
     def equality_keys(
         self, deletes: Sequence[DeleteFile], types: Mapping[int, PrimitiveType], digest: bytes | None = None
     ) -> EqualityKeys:
-        """DA-2: the collapsed keys of delete files with one set of equality ids, in rising order of the ids.
+        """DA-2: the combined keys of delete files with one set of equality ids, in ascending order of the ids.
 
-        `types` gives the type of each delete column to compare in (DA-6), `digest` what identifies the delete files,
-        where it is known.
+        `types` is the type in which each delete column is compared (DA-6). `digest` identifies the delete files, if it
+        is known.
         """
         field_ids = tuple(sorted(types))
         compared = tuple(str(types[field_id]) for field_id in field_ids)
@@ -219,13 +219,14 @@ class DeleteLoader:
         return SpanArray.concat(self.numbered_spans([delete]))
 
     def numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
-        """RD-8, RD-13: the spans of files with one list of columns: from the entries that carry them, or the files."""
+        """RD-8, RD-13: the spans of files with one list of columns, from the entries that carry them or from the files.
+        RD-8, RD-13: the spans of files with one list of columns, from the entries that carry them or from the files."""
         carried = [delete for delete in deletes if delete.range_spans is not None]
         stored = [delete for delete in deletes if delete.range_spans is None]
         return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]
 
     def spans_of_files(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
-        """RD-8, RD-13: what `range_spans` gives for each of the files, which are of one list of columns."""
+        """RD-8, RD-13: the result of `range_spans` for each file; all files have one list of columns."""
         carried = [delete for delete in deletes if delete.range_spans is not None]
         stored = [delete for delete in deletes if delete.range_spans is None]
         of_carried = iter(decode_spans_of_files(carried, self.schema))
@@ -233,7 +234,7 @@ class DeleteLoader:
         return [next(of_stored if delete.range_spans is None else of_carried) for delete in deletes]
 
     def _stored_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
-        """The spans of each file, all of one list of columns; files that are not held are decoded together."""
+        """The spans of each file, all with one list of columns. Files that are not cached are decoded together."""
         types = self._types_of(deletes[0])
         keys = [(delete.file_path, committed_sequence_number(delete), types) for delete in deletes]
         found = {key: spans for key in keys if (spans := self.caches.spans.held(key)) is not None}
@@ -261,7 +262,7 @@ class DeleteLoader:
             return opened.reader().read()
 
     def _types_of(self, delete: DeleteFile) -> tuple[str, ...]:
-        """What columns are promoted to decides the form of the spans."""
+        """The promoted types of the columns decide the form of the spans."""
         if self.schema is None:
             return ()
         columns = (self.schema.find_column_name(field_id) for field_id in delete.equality_ids or ())
@@ -301,7 +302,7 @@ class DeleteLoader:
     def _stored_columns(
         self, delete: DeleteFile, field_ids: tuple[int, ...], name_mapping: NameMapping | None
     ) -> list[pa.ChunkedArray]:
-        """The columns with these field ids; those of a small file by one read, and decoded by this thread alone."""
+        """The columns with these field ids. A small file is read at once and decoded by the calling thread."""
         if delete.file_size_bytes > _SMALL_FILE_BYTES:
             with self._opened(delete, name_mapping) as file, unreadable_as_corrupt(delete.file_path):
                 return self._read_all(file, field_ids, range(file.row_group_count))
@@ -328,7 +329,7 @@ def _leaf(file: OpenedFile, field_id: int) -> LeafColumn:
 
 
 def _groups_naming(file: OpenedFile, wanted: str | None) -> list[int]:
-    """Row groups whose bounds of the path do not exclude the data file; all when none is given."""
+    """Row groups whose bounds of the path do not exclude the data file; all if none is given."""
     groups = list(range(file.row_group_count))
     leaf = file.leaves.get(FILE_PATH_FIELD_ID)
     if wanted is None or leaf is None:

@@ -1,4 +1,4 @@
-"""Row positions of one data file that any delete reaches (decision 9)."""
+"""The positions of the rows of one data file that any delete reaches (decision 9)."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ EQUALITY_CACHE_BYTES: Final = 64 * 1024 * 1024
 FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 500
 _DELETE_BYTES: Final = 300
-"""What the identity of a delete file costs."""
+"""The cost of the identity of a delete file."""
 _NOTHING: Final[frozenset[Any]] = frozenset()
 _SHARED_BYTES: Final = 16
-"""What it costs where it is shared."""
+"""The cost if it is shared."""
 
 
 def _positions_size_bytes(positions: PositionSet) -> int:
@@ -66,22 +66,22 @@ def _positions_size_bytes(positions: PositionSet) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeleted:
-    """The rows of one data file that some equality deletes meet."""
+    """The rows of one data file that some equality deletes match."""
 
     deletes: frozenset[tuple[object, ...]] | SharedIdentities
-    """The identity of each of them."""
+    """The identity of each delete."""
     positions: PositionSet
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the entry holds, estimated."""
+        """The estimated memory of the entry."""
         each = _DELETE_BYTES if isinstance(self.deletes, frozenset) else _SHARED_BYTES
         return self.positions.size_bytes + each * len(self.deletes) + _ENTRY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class SharedIdentities:
-    """Identities of deletes in their order, which other data files share, and what their columns are by now."""
+    """Ordered identities of deletes, shared by data files, and the current types of their columns."""
 
     identities: tuple[DeleteIdentity, ...]
     columns: str
@@ -95,7 +95,7 @@ class SharedIdentities:
 
 @dataclass(frozen=True, slots=True)
 class MergeCaches:
-    """What follows from immutable files alone. Thread-safe; may be shared by all scans of a process."""
+    """Results that depend only on immutable files. Thread-safe; may be shared by all scans of a process."""
 
     deletes: DeleteCaches = field(default_factory=DeleteCaches)
     footers: FooterCache = field(default_factory=lambda: LoadingCache(FOOTER_CACHE_BYTES, footer_size_bytes))
@@ -106,12 +106,12 @@ class MergeCaches:
     equality: LoadingCache[tuple[object, ...], EqualityDeleted] = field(
         default_factory=lambda: LoadingCache(EQUALITY_CACHE_BYTES, attrgetter("size_bytes"))
     )
-    """By data file, the last that was found: a stream adds delete files one by one, and each is looked up once."""
+    """The last result for each data file: a stream adds delete files one by one, and each is looked up once."""
 
 
 @dataclass(frozen=True)
 class MergeContext:
-    """A table whose deletes are merged into reads. Picklable: a copy in another process starts with empty caches."""
+    """A table whose deletes are merged into reads. A pickled copy starts with empty caches in the other process."""
 
     metadata: TableMetadata
     io: FileIO
@@ -119,7 +119,7 @@ class MergeContext:
 
     @cached_property
     def name_mapping(self) -> NameMapping | None:
-        """The table's name mapping, for data files without field ids; None where it has none."""
+        """The table's name mapping, for data files without field ids; None if it has none."""
         return name_mapping(self.metadata.properties)
 
     @cached_property
@@ -135,7 +135,7 @@ class MergeContext:
         )
 
     def open_data_file(self, file: ContentFile) -> AbstractContextManager[OpenedFile]:
-        """A data file as every reader of the table opens it; its footer is kept."""
+        """Open a data file as every reader of the table does. Its footer is cached."""
         return open_parquet(
             self.io,
             file,
@@ -145,7 +145,7 @@ class MergeContext:
         )
 
     def read_data_file(self, file: ContentFile) -> OpenedFile:
-        """A small data file as every reader of the table opens it, in memory."""
+        """Open a small data file in memory, as every reader of the table does."""
         return read_parquet(
             self.io,
             file,
@@ -160,26 +160,26 @@ class MergeContext:
 
     @cached_property
     def fields(self) -> dict[int, NestedField]:
-        """DA-6: every field that the table has had, by id."""
+        """DA-6: every field in the history of the table, by id."""
         return field_history(self.metadata)
 
     @cached_property
     def structs(self) -> dict[int, int]:
-        """DA-6: by id of a field of a struct the id of the struct."""
+        """DA-6: field id to the id of the struct that contains the field."""
         return struct_history(self.metadata)
 
     @cached_property
     def column_types(self) -> ColumnTypes:
-        """DA-6: the type of every field that the table has had, by id."""
+        """DA-6: the type of every field in the history of the table, by id."""
         return ColumnTypes.of_fields(self.fields)
 
 
 def deleted_positions(task: RowTask, context: MergeContext) -> PositionSet:
-    """The positions of all rows that the task leaves out: of a scan task, the deleted rows of its data file.
+    """The positions of all rows that the task leaves out. For a scan task these are the deleted rows of its data file.
 
-    Reads delete files, and of the data file the footer and those row groups of delete columns that statistics cannot
-    decide; never a column that no delete names. Raises CorruptFileError naming a file that cannot be read (DA-8), and
-    UnsupportedFeatureError naming one of another format than Parquet.
+    Reads delete files, and from the data file the footer and the row groups of delete columns that statistics cannot
+    decide. Other columns are never read. Raises CorruptFileError for a file that cannot be read (DA-8), and
+    UnsupportedFeatureError for a file in another format than Parquet.
     """
     if not task.has_deletes:
         return PositionSet.empty()
@@ -190,7 +190,7 @@ def deleted_positions(task: RowTask, context: MergeContext) -> PositionSet:
 
 
 def _narrowed(task: RowTask, context: MergeContext) -> PositionSet:
-    """CF-3: what the task leaves out besides the deleted rows of its own snapshot."""
+    """CF-3: the rows that the task leaves out in addition to the deleted rows of its own snapshot."""
     assert isinstance(task, NarrowedTask), "every other task is its own scan"
     known = PositionSet.empty() if task.known_positions is None else task.known_positions
     return known if task.dead_in is None else known.union(_alive(task.dead_in, context))
@@ -208,7 +208,7 @@ def _find(task: FileScanTask, context: MergeContext) -> PositionSet:
 
 
 def row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
-    """DA-1, DA-7: the rows that position deletes name; a deletion vector replaces all position delete files of its data
+    """DA-1, DA-7: the rows that position deletes name. A deletion vector replaces all position delete files of its data
     file."""
     if task.deletion_vector is not None:
         return loader.vector(task.deletion_vector)
@@ -218,7 +218,7 @@ def row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
 
 
 def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
-    """Rows that equality and range deletes meet by their values."""
+    """Rows that equality and range deletes match by their values."""
     data = task.data_file
     spans, is_covered = _spans(task, context.loader)
     if is_covered:
@@ -239,7 +239,7 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
 
 
 def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], MissingColumn]:
-    """DA-6: for a field id what the rows of a data file without the column read as."""
+    """DA-6: by field id, the value that rows have if the data file lacks the column."""
 
     def missing(field_id: int) -> MissingColumn:
         if field_id not in context.fields:
@@ -253,9 +253,9 @@ def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], Mis
 
 
 def _known_equality(task: FileScanTask, context: MergeContext) -> tuple[EqualityDeleted, Sequence[DeleteFile]]:
-    """What earlier scans found for some of the equality deletes, with the identity of all; and the other deletes.
+    """The result of earlier scans for some of the equality deletes, with the identity of all; and the other deletes.
 
-    A row is deleted when any delete meets it (DA-2), so what more of them meet is a union.
+    A row is deleted if any delete matches it (DA-2). So the matches of further deletes are added by a union.
     """
     equality = task.equality_deletes
     columns = _columns(equality, context)
@@ -289,7 +289,7 @@ def _equality_key(task: FileScanTask, context: MergeContext) -> tuple[object, ..
 
 
 def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple[int, ...], str]:
-    """DA-6: each list of delete columns, with what its columns are by now."""
+    """DA-6: each list of delete columns, with the current types of its columns."""
     if isinstance(deletes, NewerDeletes):
         lists = {deletes.shared.field_ids}
     else:
@@ -298,7 +298,8 @@ def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple
 
 
 def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
-    """For each list of delete columns the spans newer than the data; True when they cover the whole file (RD-10)."""
+    """For each list of delete columns the spans that are newer than the data; True if they cover the whole file
+    (RD-10)."""
     spans = [spans_of(each) for each in task.range_deletes]
     for deletes in _grouped(task.range_delete_files):
         coverage, newer = classify(loader.range_fragments(deletes), task.data_file)
@@ -309,7 +310,7 @@ def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], b
 
 
 def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext) -> list[EqualityKeys]:
-    """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
+    """The combined keys for each set of delete columns. The order of columns in a delete file has no meaning."""
     if isinstance(equality_deletes, NewerDeletes):
         return [shared_keys(equality_deletes.shared, context)]
     by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
@@ -322,7 +323,7 @@ def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext
 
 
 def shared_keys(shared: SharedDeletes, context: MergeContext) -> EqualityKeys:
-    """The collapsed keys of all deletes of a list, for every data file that has a part of them."""
+    """The combined keys of all deletes in a list, for every data file that has a part of it."""
     field_ids = equality_ids(shared.deletes[0])
     types = delete_column_types(context.fields, field_ids, shared.deletes[0].file_path)
     return context.loader.equality_keys(shared.deletes, types, shared.digests[0])
@@ -343,9 +344,10 @@ def equality_ids(delete: DeleteFile) -> tuple[int, ...]:
 
 
 def deletes_identity(task: FileScanTask, context: MergeContext, *, is_exact: bool = False) -> tuple[object, ...]:
-    """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
-    numbers stand for them. A skyline stands for each range of its fragments, which is told quickly where many files
-    share one; with `is_exact` the fragments do, so that others may come and go."""
+    """A cache key with everything on which the positions of the task's deletes depend. Files never change, so their
+    paths and sequence numbers are enough. A skyline represents each range of its fragments, which is compared quickly
+    if many files share it. With `is_exact` the fragments are part of the key, so that others may be added and removed.
+    """
     data = task.data_file
     equality = task.equality_deletes
     shared = equality.digest if isinstance(equality, NewerDeletes) else None

@@ -1,4 +1,4 @@
-"""Row positions of one data file that equality deletes match."""
+"""The positions of the rows of one data file that equality deletes match."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from tableformat.merge_on_read.span_positions import batches, near_spans, positi
 from tableformat.parquet.key_reader import KeyReader
 
 _ROWS_PER_SEARCHED_KEY: Final = 150
-"""With fewer rows for each key than that, looking every row up is faster than searching every key."""
+"""With fewer rows for each key, looking up every row is faster than searching every key."""
 
 
 def equality_positions(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:
     """DA-2, DA-4: the positions of the rows that a key newer than the data deletes.
 
-    A file whose own marker says that it is sorted by the delete columns is searched for the keys within its bounds
-    while they are few (RD-11); otherwise the rows are looked up, in row groups whose statistics do not rule all keys
-    out.
+    If the file's own marker says that it is sorted by the delete columns and there are few keys within its bounds, the
+    keys are searched (RD-11). Otherwise rows are looked up, in row groups whose statistics do not exclude all keys.
     """
     if not keys.newer_than(data_sequence_number).any():
         return PositionSet.empty()
@@ -40,8 +39,8 @@ def equality_positions(reader: KeyReader, keys: EqualityKeys, data_sequence_numb
 def _few_points(
     reader: KeyReader, keys: EqualityKeys, order: tuple[int, ...], data_sequence_number: int
 ) -> SpanArray | None:
-    """RD-12: the newer keys that may be in the file, as spans of one key each in the order of the file; None where
-    looking every row up is faster than searching them."""
+    """RD-12: the newer keys that may be in the file, as spans of one key each, in the order of the file. None if
+    looking up every row is faster."""
     row_count = reader.file.row_count
     if len(keys) * _ROWS_PER_SEARCHED_KEY <= row_count:
         points = near_spans(reader, keys.point_spans(order))
@@ -66,7 +65,7 @@ def _looked_up(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int)
 
 
 def groups_in_reach(reader: KeyReader, keys: EqualityKeys) -> NDArray[np.int64]:
-    """Row groups that may hold a key: every delete column's bounds meet the values of the keys."""
+    """Row groups that may hold a key: the bounds of every delete column overlap the values of the keys."""
     in_reach = np.ones(reader.file.row_group_count, np.bool_)
     for field_id, key_type, value_bounds in zip(keys.field_ids, keys.types, keys.value_bounds_by_column, strict=True):
         if value_bounds is not None:

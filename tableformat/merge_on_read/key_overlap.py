@@ -1,7 +1,7 @@
-"""Finds files that may hold a key of another one, by the bounds of some columns.
+"""Finds files that may hold a key of another file, by the bounds of some columns.
 
-A table that is written to by upserts has thousands of delete files and thousands of data files. The bounds of the many
-become ranks once, and one file of the other kind is compared with all of them by a few array operations a column.
+A table that is written by upserts has thousands of delete files and thousands of data files. The bounds of one kind
+become ranks once, and a file of the other kind is compared with all of them by a few array operations for each column.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnRanks:
-    """The bounds of one delete column over many files, as ranks among the distinct bounds."""
+    """The bounds of one delete column in many files, as ranks among the distinct bounds."""
 
     field_id: int
     column_type: IcebergType
     distinct: list[Any]
     lower: npt.NDArray[np.int64]
-    """-1 where unknown."""
+    """-1 if unknown."""
     upper: npt.NDArray[np.int64]
-    """Above every rank where unknown."""
+    """Greater than every rank if unknown."""
     may_have_values: Mask
     may_be_null: Mask
     may_be_nan: Mask
@@ -57,11 +57,12 @@ class _ColumnRanks:
         )
 
     def may_share_value(self, other: ContentFile) -> Mask:
-        """DA-4: whether some value, null or NaN of the column may be in both files."""
+        """DA-4: whether a value, null or NaN of the column may be in both files."""
         statistics = column_statistics(other, self.field_id, self.column_type)
         shared = np.zeros(len(self.lower), np.bool_)
         if statistics.may_have_values:
-            # Ranks from `first` on are not below the lower bound, ranks before `after_last` not above the upper one.
+            # Ranks from `first` on are not less than the lower bound; ranks before `after_last` are not greater than
+            # the upper bound.
             first = -1 if statistics.lower is None else bisect_left(self.distinct, statistics.lower)
             after_last = (
                 len(self.distinct) if statistics.upper is None else bisect_right(self.distinct, statistics.upper)
@@ -74,7 +75,7 @@ class _ColumnRanks:
         return shared
 
     def may_share_value_of_all(self, files: StatisticsColumns) -> Mask:
-        """`may_share_value` for each of many files, a row each; some more where a bound of theirs is odd."""
+        """`may_share_value` for many files, one row each. Files with an invalid bound are included."""
         smaller, literals = self._literals()
         below_lower = smaller + literals_before(literals, files.lower, right=False, unknown=-smaller)
         up_to_upper = smaller + literals_before(literals, files.upper, right=True, unknown=len(self.distinct) - smaller)
@@ -86,8 +87,8 @@ class _ColumnRanks:
         return shared
 
     def _literals(self) -> tuple[int, Any]:
-        """The distinct bounds in the form of those of many files, but for those that are beyond all values of the
-        column, and how many of these are smaller."""
+        """The distinct bounds in array form, without those outside the range of the column's values, and the number of
+        bounds below that range."""
         smaller, literals = 0, []
         for bound in self.distinct:
             try:
@@ -102,7 +103,7 @@ class _ColumnRanks:
 
 
 def have_odd_bounds(files: DataColumns, columns: Sequence[tuple[int, IcebergType]]) -> Mask:
-    """Data files of which `KeyOverlap.candidates_of_all` does not decide as `candidates` does."""
+    """Data files for which `KeyOverlap.candidates_of_all` is less precise than `candidates`."""
     found = np.zeros(len(files), np.bool_)
     for field_id, column_type in columns:
         statistics = statistics_columns(files, field_id, column_type)
@@ -111,23 +112,23 @@ def have_odd_bounds(files: DataColumns, columns: Sequence[tuple[int, IcebergType
 
 
 class KeyOverlap:
-    """The bounds that delete files with one set of delete columns, or data files, have in these columns."""
+    """The bounds of the delete columns in delete files with one set of delete columns, or in data files."""
 
     def __init__(self, files: Sequence[ContentFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
-        """`columns` are field ids and types of the delete columns whose types are known; others exclude nothing."""
+        """`columns` are field ids and types of the delete columns with known types. Other columns exclude nothing."""
         self._columns = [_ColumnRanks.of(field_id, column_type, files) for field_id, column_type in columns]
         self._count = len(files)
 
     def candidates(self, other: ContentFile) -> Mask:
-        """For each file whether it may hold a key of the other one: a key matches in every column."""
+        """For each file whether it may hold a key of the other file. A key has to match in every column."""
         matches = np.ones(self._count, np.bool_)
         for column in self._columns:
             matches &= column.may_share_value(other)
         return matches
 
     def candidates_of_all(self, files: DataColumns) -> Mask:
-        """`candidates` of each of many data files, a row each; some more where a bound of theirs is no value of its
-        type."""
+        """`candidates` for many data files, one row each. Files with a bound that is not a value of its type are
+        included."""
         matches = np.ones((len(files), self._count), np.bool_)
         for column in self._columns:
             statistics = statistics_columns(files, column.field_id, column.column_type)

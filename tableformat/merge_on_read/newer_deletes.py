@@ -1,14 +1,14 @@
-"""`NewerDeletes`: the equality deletes of a data file, where it is met by most of very many.
+"""`NewerDeletes`: the equality deletes of a data file whose bounds overlap most of very many deletes.
 
-Of N small upserts the first file has N - 1 newer delete files, the second N - 2, and so on. Listed for each file they
-are N * N / 2, and the keys of each list are another set of keys. Here the files of a plan share one list:
+With N small upserts, the first file has N - 1 newer delete files, the second N - 2, and so on. Listed for each file
+they are N * N / 2 entries, and each list has another set of keys. Therefore the files of a plan share one list:
 
     all, oldest first        5   7   7   9   12
     file of number 7                     `-------->    `start` is 3
     file of number 4         `-------------------->    `start` is 0
 
-Keys may be taken of the whole list: those of a delete that is not newer delete no row (DA-2), and those of one that the
-bounds of the file rule out are not in it.
+The keys of the whole list can be used. Keys of a delete that is not newer delete no row (DA-2), and keys of a delete
+that the bounds of the file exclude are not in the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tableformat.deletes.rules import committed_sequence_number
 from tableformat.metadata.content_file import DeleteFile
 
 DeleteIdentity: TypeAlias = tuple[str, int]
-"""Path and sequence number: files never change."""
+"""Path and sequence number. They are enough, because files never change."""
 
 
 class SharedDeletes:
@@ -43,7 +43,7 @@ class SharedDeletes:
 
     @cached_property
     def numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The sequence number of each."""
+        """The sequence number of each delete file."""
         return np.array([committed_sequence_number(delete) for delete in self.deletes], np.int64)
 
     @cached_property
@@ -52,7 +52,7 @@ class SharedDeletes:
 
     @cached_property
     def digests(self) -> tuple[bytes, ...]:
-        """For each place what identifies the deletes from there on, whatever is before them."""
+        """For each position the identity of the deletes from there on, independent of the deletes before."""
         found, digest = [], b""
         for path, number in reversed(self.identities):
             digest = blake2b(b"%s\0%d\0%s" % (path.encode(), number, digest), digest_size=16).digest()
@@ -61,7 +61,7 @@ class SharedDeletes:
 
     @cached_property
     def record_counts_from(self) -> tuple[int, ...]:
-        """For each place, and the end, how many rows the delete files from there on have."""
+        """For each position, and the end, the number of rows in the delete files from there on."""
         counts = [delete.record_count for delete in self.deletes]
         return tuple(accumulate(reversed(counts), initial=0))[::-1]
 
@@ -103,7 +103,7 @@ class NewerDeletes(Sequence[DeleteFile]):
 
     @property
     def digest(self) -> bytes:
-        """Equal where the deletes are."""
+        """Equal if the deletes are equal."""
         return self.shared.digests[self.start]
 
     @property
@@ -112,5 +112,5 @@ class NewerDeletes(Sequence[DeleteFile]):
 
     @property
     def record_count(self) -> int:
-        """Rows of the delete files together."""
+        """The number of rows in all of the delete files."""
         return self.shared.record_counts_from[self.start]

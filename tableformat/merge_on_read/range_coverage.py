@@ -21,14 +21,14 @@ from tableformat.metadata.content_file import DeleteFile
 
 @dataclass(frozen=True, slots=True)
 class RangeCoverage:
-    """By index of the data file in the list that was asked about."""
+    """By index of the data file in the given list."""
 
     covered: set[int] = field(default_factory=set)
-    """Files of which every row is deleted (RD-10)."""
+    """Files in which every row is deleted (RD-10)."""
     spans: dict[int, list[RangeDeletes]] = field(default_factory=dict)
-    """Files of which rows decide: the spans for each scope and column list that touches their bounds."""
+    """Partially covered files: the spans of each scope and column list that overlap their bounds."""
     files: dict[int, tuple[DeleteFile, ...]] = field(default_factory=dict)
-    """Where the spans were too many to load: the range delete files that may matter to a data file."""
+    """If there were too many spans to load: the range delete files that may reach a data file."""
 
 
 def range_coverage(
@@ -42,7 +42,7 @@ def range_coverage(
 ) -> RangeCoverage:
     """RD-3, RD-10: one skyline for each scope and column list, joined with the key bounds of all files in its scope.
 
-    With more spans than `span_budget` in all files together none is loaded; tasks carry the delete files instead.
+    If all files together have more spans than `span_budget`, no spans are loaded, and tasks contain the delete files.
     """
     found = RangeCoverage()
     if not deletes or len(files) == 0:

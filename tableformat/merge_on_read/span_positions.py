@@ -1,8 +1,8 @@
-"""Row positions of one data file that lie in the spans of range deletes.
+"""The positions of the rows of one data file that are in the spans of range deletes.
 
-row groups      |  0  |  1  |  2  |  3  |  4  |
-spans         [---------)    [--)
-                 all   read  read  none  none      by statistics; only what is left is read
+    row groups      |  0  |  1  |  2  |  3  |  4  |
+    spans         [---------)    [--)
+                     all   read  read  none  none      by statistics; only undecided row groups are read
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tableformat.deletes.spans.touching import SearchableSpans
 from tableformat.parquet.key_reader import KeyReader
 
 _ROWS_AT_ONCE: Final = 1 << 21
-"""Rows whose key columns are in memory together."""
+"""The number of rows whose key columns are in memory at the same time."""
 
 Rows = NDArray[np.int64]
 
@@ -28,9 +28,9 @@ Rows = NDArray[np.int64]
 def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
     """RD-1, RD-11: the positions of the rows that a span covers.
 
-    `spans` are sorted, disjoint and newer than the data. Row groups that lie whole inside a span or outside of all are
-    not read. Rows are searched where the file's own marker says that they are sorted by the columns that the spans
-    bind, and compared one by one otherwise.
+    `spans` are sorted, disjoint and newer than the data. Row groups completely inside one span, or outside of all, are
+    not read. Rows are searched if the file's own marker says that they are sorted by the columns that the spans bind;
+    otherwise they are compared one by one.
     """
     if len(spans) == 0:
         return PositionSet.empty()
@@ -59,12 +59,12 @@ def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
 
 
 def bound_columns(spans: SpanArray) -> tuple[int, ...]:
-    """The field ids of the leading columns that some cut binds: what has to be known of a row. At least one span."""
+    """The field ids of the leading columns that a cut binds, which are needed to compare a row. At least one span."""
     return spans.key.field_ids[: int(max(spans.lower.depth.max(), spans.upper.depth.max()))]
 
 
 def near_spans(reader: KeyReader, spans: SpanArray) -> SpanArray:
-    """RD-12: those of sorted disjoint spans, all of which bind every column, that may share a key with the file."""
+    """RD-12: the spans that may share a key with the file. The spans are sorted and disjoint, and bind every column."""
     lower, upper = reader.bounds(spans.key.field_ids, spans.key.types)
     first, last = SearchableSpans.of(spans, len(lower)).touching(lower, upper)
     start = int(first.min(initial=len(spans)))
@@ -74,7 +74,7 @@ def near_spans(reader: KeyReader, spans: SpanArray) -> SpanArray:
 def _covering(
     searchable: SearchableSpans, first: Rows, last: Rows, group_lower: list[bytes], group_upper: list[bytes]
 ) -> NDArray[np.bool_]:
-    """RD-10: for each row group whether one span holds all its keys."""
+    """RD-10: for each row group whether one span contains all its keys."""
     is_covered = np.zeros(len(first), np.bool_)
     for group in np.flatnonzero(last - first == 1).tolist():
         is_covered[group] = searchable.holds(int(first[group]), group_lower[group], group_upper[group])
@@ -82,7 +82,7 @@ def _covering(
 
 
 def batches(groups: Rows, starts: Rows) -> Iterator[Rows]:
-    """Row groups in file order, so many at a time as have about `_ROWS_AT_ONCE` rows."""
+    """Row groups in file order, in groups of about `_ROWS_AT_ONCE` rows."""
     rows_before = np.cumsum(starts[groups + 1] - starts[groups]) - (starts[groups + 1] - starts[groups])
     batch = rows_before // _ROWS_AT_ONCE
     yield from np.split(groups, np.flatnonzero(np.diff(batch)) + 1) if len(groups) else ()

@@ -1,4 +1,4 @@
-"""Which tasks are resolved and read together: small files that follow each other, as many as fit into bounds."""
+"""Chooses the tasks that are resolved and read together: adjacent small files, within limits."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from tableformat.merge_on_read.task import NarrowedTask, RowTask
 from tableformat.metadata.content_file import DataFile
 
 SMALL_FILE_BYTES: Final = 1024 * 1024
-"""Files up to this size are read whole: what is saved by leaving columns out is less than what each read costs, on an
-object store a request of tens of milliseconds."""
+"""Files up to this size are read completely. Leaving columns out saves less than each read costs; on an object store
+that is a request of tens of milliseconds."""
 BATCH_FILE_BYTES: Final = 4 * 1024 * 1024
-"""Size of the files of a batch, as they are stored."""
+"""The stored size of the files of a batch."""
 BATCH_ROWS: Final = 128 * 1024
 
 Batch: TypeAlias = tuple[RowTask, ...]
-"""Small files of one plan that follow each other."""
+"""Adjacent small files of one plan."""
 
 
 def is_small(task: RowTask) -> bool:
-    """Whether a task may be in a batch: a small file, of a scan whose deletes are known by now or of chosen rows."""
+    """Whether a task may be in a batch: a small file of a scan whose deletes are known, or of chosen rows."""
     return is_read_whole(task.data_file) and (
         is_of_chosen_rows(task) if isinstance(task, NarrowedTask) else not task.range_delete_files
     )
 
 
 def is_read_whole(data: DataFile) -> bool:
-    """Whether the file is read in one piece, whichever columns are wanted."""
+    """Whether the file is read at once, for any columns."""
     return data.file_size_bytes <= SMALL_FILE_BYTES and data.record_count <= BATCH_ROWS
 
 
 def is_of_chosen_rows(task: NarrowedTask) -> bool:
-    """Whether the rows are known and no delete is left to apply, as `only_rows` makes a task of a file."""
+    """Whether the rows are known and no delete remains to be applied, as in tasks of `only_rows`."""
     return not (task.scan.has_deletes or task.dead_in is not None or task.constants)
 
 
 def batched(tasks: Iterable[RowTask]) -> Iterator[RowTask | Batch]:
-    """The tasks in their order, small ones that follow each other in batches."""
+    """The tasks in order, with adjacent small ones in batches."""
     batch: list[RowTask] = []
     size_bytes = row_count = 0
     for task in tasks:

@@ -1,7 +1,7 @@
-"""Equality and range deletes of several commits, asked which of them was the first to reach a row.
+"""Equality and range deletes of several commits, to find the first one that reached a row.
 
-A group holds the deletes of one scope and one list of columns: of ranges cut into intervals, of equality deletes their
-distinct keys, each with the numbers of all its deletes.
+A group has the deletes of one scope and one list of columns: ranges cut into intervals, or distinct keys of equality
+deletes, each with the sequence numbers of all its deletes.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from tableformat.metadata.partition_identity import partition_of
 from tableformat.parquet.key_reader import KeyReader
 
 _PAIRS_MAX: Final = 1 << 22
-"""Intervals times the range deletes over each: what a group holds in memory is some tens of bytes for each."""
+"""The number of intervals times the range deletes over each. A group uses some tens of bytes for each."""
 
 Rows = NDArray[np.int64]
 
 
 class DeleteGroup(ABC):
-    """Deletes of one scope and one list of columns. Immutable; thread-safe."""
+    """Deletes of one scope and one list of columns. Immutable and thread-safe."""
 
     scope: Scope
     field_ids: tuple[int, ...]
-    """What has to be known of a row."""
+    """The columns that are needed to compare a row."""
     deletes: DeleteNumbers
 
     def reaches(self, data: DataFile) -> bool:
-        """DA-2, DA-3, RD-2, RD-3: whether some delete is in scope and newer than the file, whatever its keys."""
+        """DA-2, DA-3, RD-2, RD-3: whether a delete is in scope and newer than the file, for any keys."""
         in_scope = self.scope is EVERYWHERE or self.scope == partition_of(data)
         return in_scope and bool(self._is_new_enough(self.deletes.numbers, committed_sequence_number(data)).any())
 
     def begin(self, age: int) -> int:
-        """The place of the first number that is newer than a data file of this age."""
+        """The position of the first number that is newer than a data file of this age."""
         return int(np.count_nonzero(~self._is_new_enough(self.deletes.numbers, age)))
 
     @abstractmethod
@@ -62,7 +62,7 @@ class DeleteGroup(ABC):
 
     @abstractmethod
     def first(self, columns: Sequence[pa.ChunkedArray], begin: Rows) -> tuple[Rows, Rows]:
-        """The rows, rising, that a delete of a number from `begin` on reaches, and for each the first such number."""
+        """The ascending rows that a delete of a number from `begin` on reaches, and for each the first such number."""
 
     @abstractmethod
     def row_groups(self, reader: KeyReader) -> Rows:
@@ -110,8 +110,8 @@ class EqualityGroup(DeleteGroup):
 
 
 def delete_groups(deletes: Sequence[DeleteFile], context: MergeContext) -> list[DeleteGroup] | None:
-    """The groups of equality and range delete files, which are read; None where they are too many to be held so, or
-    where a span is older than the commit that brought it (RD-8)."""
+    """The groups of equality and range delete files, which are read. None if they are too many to hold, or if a span is
+    older than the commit that added it (RD-8)."""
     groups: list[DeleteGroup] = []
     ranges = [delete for delete in deletes if delete.kind is DeleteKind.RANGE]
     for (scope, _), members in by_scope_and_columns(ranges, context.specs).items():
@@ -131,7 +131,7 @@ def delete_groups(deletes: Sequence[DeleteFile], context: MergeContext) -> list[
 
 
 def _have_numbers_of(deletes: Sequence[DeleteFile], spans: Sequence[SpanArray]) -> bool:
-    """Whether every span has the number of its file: as many have each as the entries of files with it count."""
+    """Whether every span has the number of its file: the counts of the spans equal those of the entries."""
     expected: Counter[int] = Counter()
     for delete in deletes:
         expected[committed_sequence_number(delete)] += delete.record_count

@@ -1,9 +1,9 @@
-"""The rows of data files that deletes of several commits reach, by the commit that reached them first.
+"""The rows of data files that deletes of several commits reach, by the first commit that reached them.
 
-    small files that follow each other     key columns of a batch of them, end to end                      threads
-    a large file                           key columns of the row groups that statistics leave             threads
+    adjacent small files     concatenated key columns of a batch                                 threads
+    a large file             key columns of the row groups that statistics leave                 threads
 
-Each file is read once, however many commits deleted rows of it.
+Each file is read once, for any number of commits that deleted rows of it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Reached:
     """Rows of a data file that deletes reach."""
 
     positions: Rows
-    """Rising."""
+    """Ascending."""
     numbers: Rows
-    """For each the smallest sequence number of such a delete."""
+    """For each the smallest sequence number of a delete that reaches it."""
 
     @staticmethod
     def of(found: Sequence[_Found]) -> Reached:
-        """What several groups of deletes reach; a row may be in more than one."""
+        """The rows that several groups of deletes reach. A row may be in more than one."""
         positions, numbers = (np.concatenate([np.empty(0, np.int64), *column]) for column in zip(*found, strict=True))
         order = np.lexsort((numbers, positions))
         positions, numbers = positions[order], numbers[order]
@@ -55,7 +55,7 @@ class Reached:
 
 
 _Found: TypeAlias = tuple[Rows, Rows]
-"""Positions, rising, and a number for each."""
+"""Ascending positions, with a number for each."""
 _NOTHING: Final[_Found] = (np.empty(0, np.int64), np.empty(0, np.int64))
 _FOUND_BYTES_MAX: Final = 256 * 1024 * 1024
 _POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
@@ -64,8 +64,8 @@ _POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 def first_deletes(
     data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: MergeContext, *, thread_count: int
 ) -> list[Reached] | None:
-    """For each data file the rows that `deletes` reach. Reads the deletes and key columns; None where they or the rows
-    are too many to be held, or where a delete is older than its commit (`delete_groups`)."""
+    """For each data file the rows that `deletes` reach. Reads the deletes and key columns. None if they or the rows are
+    too many to hold, or if a delete is older than its commit (`delete_groups`)."""
     groups = delete_groups([delete for delete in deletes if delete.kind not in _POSITIONAL], context)
     if groups is None:
         return None

@@ -1,9 +1,9 @@
-"""Rows of several data files that equality deletes match: the keys of all delete files are put together once.
+"""Rows of several data files that equality deletes match. The keys of all delete files are combined once.
 
-File by file the deletes of each would be: of N small upserts the first file has N - 1 newer delete files, the second
-N - 2, and so on. Together they are one list of keys, each with the newest number that deletes it, and a row is deleted
-when that is newer than the row's file (DA-2). This is right for the tasks of one plan: there a newer delete in scope
-that a task does not name was ruled out by its bounds, so that none of its keys is in the file.
+With N small upserts, the first file has N - 1 newer delete files, the second N - 2, and so on. Combined, they are one
+list of keys, each with the newest number that deletes it. A row is deleted if that number is newer than the row's file
+(DA-2). This is correct for the tasks of one plan: if a task does not name a newer delete in scope, the bounds of the
+delete excluded it, so none of its keys is in the file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.partition_identity import partition_of
 
 _Group = tuple[Scope, tuple[int, ...]]
-"""A scope and the delete columns in rising order of their ids."""
+"""A scope, and the delete columns in ascending order of their ids."""
 
 
 class PlannedEquality:
-    """The equality deletes of all tasks of one plan. Thread-safe; reads nothing before it is asked for rows."""
+    """The equality deletes of all tasks of one plan. Thread-safe; reads nothing until rows are requested."""
 
     def __init__(self, tasks: Iterable[FileScanTask], context: MergeContext) -> None:
         self._context = context
@@ -52,11 +52,11 @@ class PlannedEquality:
         self._shared = {_group_of(each.deletes[0], context): each for each in shared.values()}
 
     def columns_of(self, task: FileScanTask) -> set[int]:
-        """The field ids by which equality deletes may find rows of the task's file."""
+        """The field ids by which equality deletes may match rows of the task's file."""
         return {field_id for _, field_ids in self._groups_of(task) for field_id in field_ids}
 
     def positions(self, files: Sequence[KeyRows]) -> PositionSet:
-        """DA-2, DA-3, DA-4: the rows, counted over all files end to end, that a newer key of their scope deletes."""
+        """DA-2, DA-3, DA-4: the rows that a newer key of their scope deletes, numbered over all concatenated files."""
         alike: dict[tuple[_Group, tuple[pa.DataType, ...]], list[int]] = defaultdict(list)
         for number, file in enumerate(files):
             for group in self._groups_of(file.task):

@@ -1,4 +1,4 @@
-"""Deleted positions of many small data files: each opened once, the keys of a batch of them matched in one pass."""
+"""Deleted positions of many small data files: each is opened once, and the keys of a batch are matched in one pass."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tableformat.merge_on_read.together.key_rows import KeyRows, parted, starts_
 from tableformat.merge_on_read.together.read_key_rows import read_key_rows_of_files
 
 _IDENTIFIED_DELETES: Final = 64
-"""Delete files of one task up to which its positions are kept for the next scan: with more of them it takes as long to
-compare which they are as to find the rows again."""
+"""The number of delete files of one task up to which its positions are cached for the next scan. With more, comparing
+the identities takes as long as finding the rows again."""
 
 
 class JointResolver:
     """Finds the deleted rows of the small files of one plan. Thread-safe."""
 
     def __init__(self, tasks: Sequence[RowTask], context: MergeContext) -> None:
-        """`tasks` are all of the plan: what equality deletes of it are loaded together."""
+        """`tasks` are all tasks of the plan, whose equality deletes are loaded together."""
         self._context = context
         self._equality = PlannedEquality((task for task in tasks if isinstance(task, FileScanTask)), context)
 
     def known(self, task: RowTask) -> PositionSet | None:
-        """The positions to leave out where no look at the file's rows is needed, else None."""
+        """The positions to leave out if the file's rows are not needed to find them, otherwise None."""
         if isinstance(task, NarrowedTask) or not (task.equality_deletes or task.range_deletes):
             return deleted_positions(task, self._context)
         if not _is_identified(task):
@@ -49,7 +49,7 @@ class JointResolver:
         return frozenset(self._equality.columns_of(task).union(*by_spans))
 
     def resolve(self, files: Sequence[KeyRows]) -> list[PositionSet]:
-        """The deleted positions of each file, of which `known` knew none."""
+        """The deleted positions of each file for which `known` returned None."""
         starts = starts_of(file.row_count for file in files)
         by_value = joint_span_positions(files).union(self._equality.positions(files))
         found = []
@@ -66,9 +66,9 @@ class JointResolver:
 def deleted_positions_of(
     tasks: Sequence[RowTask], context: MergeContext, *, thread_count: int = 1
 ) -> list[PositionSet]:
-    """What `deleted_positions` gives for each of the tasks, which are of one plan.
+    """The result of `deleted_positions` for each task; all tasks belong to one plan.
 
-    Of small files the delete columns are read, each file in one read; of others what `deleted_positions` reads.
+    The delete columns of a small file are read at once. Other files are read as by `deleted_positions`.
     """
     resolver = JointResolver(tasks, context)
     portions = list(batched(tasks))

@@ -1,16 +1,16 @@
-"""Rows of several data files that lie in the spans of range deletes, in one pass over all rows.
+"""Rows of several data files that are in the spans of range deletes, in one pass over all rows.
 
-Each file has spans of its own: those newer than it that meet its bounds. The number of the file becomes the first
-column of the key, of rows and of cuts, and the spans of all files lie side by side in one key space:
+Each file has its own spans: those that are newer and overlap its bounds. The number of the file becomes the first key
+column, of rows and of cuts. The spans of all files are then disjoint in one key space:
 
     file 0   [before('A', 3), after('A', 3))         [before(0, 'A', 3), after(0, 'A', 3))
     file 1   [before(), before('B'))          ->     [before(1), before(1, 'B'))
 
-By RD-1 the cut before(1) lies below every key of file 1 and above those of file 0. Files that are sorted by the key
-are so end to end too. A file with spans of two scopes, which may overlap, is there twice.
+By RD-1 the cut before(1) is less than every key of file 1 and greater than those of file 0. If the files are sorted by
+the key, their concatenation is too. A file with spans of two scopes, which may overlap, occurs twice.
 
-Where files have ranges of one skyline instead, each row is looked up in it: the row goes where the fragment that it
-lies in is newer than its file.
+If files have ranges of one skyline instead, each row is looked up in it: the row is deleted if the fragment that
+contains it is newer than its file.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tableformat.merge_on_read.span_positions import bound_columns, positions_in
 from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
 
 _FILE_NUMBER_ID: Final = -1
-"""Stands for the column of file numbers among field ids, which are positive."""
+"""Represents the column of file numbers among field ids, which are positive."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """What files and spans have in common that are matched in one pass."""
+    """The common properties of files and spans that are matched in one pass."""
 
     field_ids: tuple[int, ...]
     types: tuple[PrimitiveType, ...]
@@ -51,7 +51,7 @@ class _Alike:
 
 
 def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
-    """RD-1, RD-11: the rows, counted over all files end to end, that a span of their file's task covers."""
+    """RD-1, RD-11: the rows that a span of their file's task covers, numbered over all concatenated files."""
     groups: dict[_Alike, list[tuple[int, SpanArray]]] = defaultdict(list)
     ranges: dict[tuple[int, tuple[pa.DataType, ...]], list[tuple[int, FragmentRange]]] = defaultdict(list)
     for number, file in enumerate(files):
@@ -78,15 +78,15 @@ def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
 
 
 def columns_of_deletes(deletes: RangeDeletes) -> tuple[int, ...]:
-    """The field ids of what has to be known of a row."""
+    """The field ids of the columns that are needed to compare a row."""
     if isinstance(deletes, FragmentRange):
         return deletes.skyline.fragments.key.field_ids[: deletes.skyline.depth]
     return bound_columns(deletes)
 
 
 def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) -> PositionSet:
-    """RD-1, RD-2: which rows, counted over these files end to end, lie in a fragment of their file's range that is
-    newer than the file. All ranges are of one skyline."""
+    """RD-1, RD-2: the rows, numbered over the concatenated files, in a fragment of their file's range that is newer
+    than the file. All ranges belong to one skyline."""
     skyline = ranges[0].skyline
     fragments, field_ids = skyline.fragments, columns_of_deletes(ranges[0])
     starts = starts_of(file.row_count for file in files)
@@ -105,7 +105,7 @@ def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) 
 
 
 def _covered_runs(alike: _Alike, files: Sequence[KeyRows], spans: Sequence[SpanArray]) -> PositionSet:
-    """The covered rows, counted over these files end to end."""
+    """The covered rows, numbered over the concatenated files."""
     row_counts = [file.row_count for file in files]
     file_numbers = np.repeat(np.arange(len(files)), row_counts)
     columns = [pa.array(file_numbers), *end_to_end(files, alike.field_ids)]

@@ -21,23 +21,24 @@ from tableformat.merge_on_read.task import FileScanTask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRows:
-    """All rows of one data file, in file order, in the columns by which its deletes find them."""
+    """All rows of one data file, in file order, in the columns by which its deletes match them."""
 
     task: FileScanTask
     row_count: int
     sorted_by: tuple[int, ...]
-    """RD-11: field ids of the file's own marker; empty without one."""
+    """RD-11: field ids of the file's own marker; empty without a marker."""
     columns: Mapping[int, pa.ChunkedArray]
-    """By field id, in the types of the file; a column that the file does not have is there with the value that its rows
-    read as (DA-6)."""
+    """By field id, in the types of the file. A column that the file lacks has the value that its rows read as (DA-6).
+    By field id, in the types of the file. A column that the file lacks has the value that its rows read as (DA-6)."""
 
     def stored_types(self, field_ids: Sequence[int]) -> tuple[pa.DataType, ...]:
-        """The Arrow types of some of the columns: columns of several files are put together where they agree."""
+        """The Arrow types of some of the columns. Columns of several files are concatenated if their types are equal.
+        The Arrow types of some of the columns. Columns of several files are concatenated if their types are equal."""
         return tuple(self.columns[field_id].type for field_id in field_ids)
 
 
 def end_to_end(files: Sequence[KeyRows], field_ids: Sequence[int]) -> list[pa.ChunkedArray]:
-    """Columns of files of the same stored types, one file after the other."""
+    """Columns of files with the same stored types, one file after the other."""
     return [
         pa.chunked_array(
             [chunk for file in files for chunk in file.columns[field_id].chunks], files[0].columns[field_id].type
@@ -47,12 +48,12 @@ def end_to_end(files: Sequence[KeyRows], field_ids: Sequence[int]) -> list[pa.Ch
 
 
 def starts_of(row_counts: Iterable[int]) -> NDArray[np.int64]:
-    """Where each file begins in the rows of all, and at the end the number of rows."""
+    """The begin of each file among all rows, and finally the number of rows."""
     return np.cumsum([0, *row_counts], dtype=np.int64)
 
 
 def joined(positions: Sequence[PositionSet], starts: NDArray[np.int64]) -> PositionSet:
-    """Positions of each file as positions in the rows of all; those at or beyond a file's end name no row."""
+    """Converts positions in each file to positions among all rows. Positions at or after a file's end name no row."""
     if not any(positions):
         return PositionSet.empty()
     run_counts = [each.run_count for each in positions]
@@ -63,10 +64,10 @@ def joined(positions: Sequence[PositionSet], starts: NDArray[np.int64]) -> Posit
 
 
 def parted(positions: PositionSet, starts: NDArray[np.int64]) -> list[PositionSet]:
-    """Positions in the rows of all files as positions of each."""
+    """Converts positions among all rows to positions in each file."""
     first = np.searchsorted(positions.ends, starts[:-1], side="right")
     stop = np.searchsorted(positions.starts, starts[1:], side="left")
-    # A run that goes on in the next file is one of both.
+    # A run that continues in the next file belongs to both.
     run_counts = np.where(starts[:-1] < starts[1:], stop - first, 0)
     runs = expanded(first, first + run_counts)
     begins, ends = np.repeat(starts[:-1], run_counts), np.repeat(starts[1:], run_counts)

@@ -1,4 +1,4 @@
-"""Reads the columns of small data files by which their deletes find rows."""
+"""Reads the columns of small data files by which their deletes match rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableformat.parquet.parquet_file import OpenedFile, leaf_values
 from tableformat.storage.location import local_path
 
 _REMOTE_READERS: Final = 8
-"""Files of a batch that are requested at the same time; batches are, too."""
+"""The number of concurrent requests for the files of a batch. Batches are read concurrently too."""
 
 
 def read_key_rows(task: FileScanTask, field_ids: Iterable[int], context: MergeContext) -> KeyRows:
@@ -28,7 +28,7 @@ def read_key_rows(task: FileScanTask, field_ids: Iterable[int], context: MergeCo
 
 
 def read_key_rows_of_files(tasks: Sequence[tuple[FileScanTask, Iterable[int]]], context: MergeContext) -> list[KeyRows]:
-    """`read_key_rows` of several files, those of an object store side by side."""
+    """`read_key_rows` for several files. Files in an object store are read concurrently."""
     is_local = local_path(context.metadata.location) is not None
     if is_local or len(tasks) < 2:
         return [read_key_rows(task, field_ids, context) for task, field_ids in tasks]
@@ -45,8 +45,8 @@ def key_rows_of(
     rows: pa.Table,
     context: MergeContext,
 ) -> KeyRows:
-    """DA-6: the columns with these field ids. `leaves` are those of them that the file has, `rows` all of its rows
-    with these leaves among the columns."""
+    """DA-6: the columns with these field ids. `leaves` are the ones that the file has; `rows` are all its rows with
+    these columns."""
     missing = missing_values(task.data_file, context)
     columns = {
         field_id: leaf_values(rows, leaves[field_id].path)
