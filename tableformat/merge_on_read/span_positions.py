@@ -1,8 +1,8 @@
 """The positions of the rows of one data file that are in the spans of range deletes.
 
-    row groups      |  0  |  1  |  2  |  3  |  4  |
-    spans         [---------)    [--)
-                     all   read  read  none  none      by statistics; only undecided row groups are read
+row groups      |  0  |  1  |  2  |  3  |  4  |
+spans         [---------)    [--)
+                 all   read  read  none  none      by statistics; only undecided row groups are read
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class FileScanTask:
 class NarrowedTask:
     """A scan task that returns fewer rows than its deletes leave. Transactions and the change feed need it.
 
-        snapshots      scan is of 7, dead_in of 8        rows  0 1 2 3      deleted in 7  1      deleted in 8  1 2
-        left out       0 1 3: rows alive in 7 that are alive in 8 too, and those deleted in 7
+    snapshots      scan is of 7, dead_in of 8        rows  0 1 2 3      deleted in 7  1      deleted in 8  1 2
+    left out       0 1 3: rows alive in 7 that are alive in 8 too, and those deleted in 7
     """
 
     scan: FileScanTask
