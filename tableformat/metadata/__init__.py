@@ -1,6 +1,6 @@
-"""What the Iceberg specification stores about a table, as frozen data.
+"""The contents of Iceberg table metadata, as frozen data.
 
-`DataFile` and `DeleteFile` are what a manifest names, `SnapshotView` is one snapshot of one table, pinned;
-`snapshot_choice` finds it by name, id or time. `manifests` has the codec. Which delete applies to which data file is
-not decided here. Imports storage and errors.
+`DataFile` and `DeleteFile` are the files in manifests. `SnapshotView` is one pinned snapshot of one table;
+`snapshot_choice` finds it by name, id or time. `manifests` has the codec. The package does not decide which delete
+applies to which data file. It imports storage and errors.
 """

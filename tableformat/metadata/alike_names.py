@@ -1,4 +1,4 @@
-"""Column names that differ in case alone: Iceberg has them in one table, DuckDB takes each for the other."""
+"""Column names that differ only in case. Iceberg allows them in one table; DuckDB does not distinguish them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tableformat.errors import UnsupportedFeatureError
 
 
 def folded(name: str) -> str:
-    """The name as DuckDB compares it: only the letters A to Z are the same in capitals."""
+    """The name as DuckDB compares it: only the letters A to Z are folded."""
     return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def are_alike(names: Iterable[str]) -> bool:
-    """Whether two of the names differ in case alone."""
+    """Whether two of the names differ only in case."""
     given = list(names)
     return len({folded(name) for name in given}) < len(given)
 
 
 def has_alike_fields(of: pa.DataType) -> bool:
-    """Whether a struct of the type has two fields whose names differ in case alone."""
+    """Whether a struct of the type has two fields whose names differ only in case."""
     return any(are_alike(names) for names in _struct_names(of))
 
 
 def refuse_alike_columns(schema: pa.Schema, *, what: str) -> None:
-    """UnsupportedFeatureError where DuckDB would read another column, or another field of a struct, than the one that
-    a query names; `what` is what it would read."""
+    """Raise UnsupportedFeatureError if DuckDB could read another column, or another field of a struct, than the query
+    names. `what` is the object that DuckDB would read."""
     pair = _alike_pair(schema.names)
     if pair is not None:
         told = f"columns {pair[0]!r} and {pair[1]!r}, which differ"

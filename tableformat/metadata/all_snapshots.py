@@ -1,6 +1,6 @@
-"""Metadata tables over every retained snapshot, with the columns of Iceberg's `all_` tables.
+"""Metadata tables over all retained snapshots, with the columns of Iceberg's `all_` tables.
 
-A manifest is read once, whoever has it, so a file that several manifests name is there once for each of them.
+A manifest is read once, even if several snapshots have it. A file that several manifests name occurs once for each.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 def all_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """Data files and delete files that were live in a manifest of a retained snapshot; columns as `files_table`."""
+    """Data files and delete files that are live in a manifest of a retained snapshot; columns as in `files_table`."""
     return _files(view, None, readable=readable)
 
 
 def all_data_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """The data files among them."""
+    """The data files of all retained snapshots."""
     return _files(view, ManifestContent.DATA, readable=readable)
 
 
 def all_delete_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """The delete files among them."""
+    """The delete files of all retained snapshots."""
     return _files(view, ManifestContent.DELETES, readable=readable)
 
 
 def all_entries_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """The entries of their manifests, deleted ones included; columns as `entries_table`."""
+    """The entries of all manifests, including deleted ones; columns as in `entries_table`."""
     return entries_in(view, _manifests(view), readable=readable)
 
 
 def all_manifests_table(view: SnapshotView) -> pa.Table:
-    """The manifests of each retained snapshot, which `reference_snapshot_id` names; columns as `manifests_table`."""
+    """The manifests of each retained snapshot, with its id in `reference_snapshot_id`; columns as in `manifests_table`.
+    The manifests of each retained snapshot, with its id in `reference_snapshot_id`; columns as in `manifests_table`."""
     pairs = [(snapshot_id, manifest) for snapshot_id, manifest in _references(view)]
     table = manifests_in(view, [manifest for _, manifest in pairs])
     ids = pa.array([snapshot_id for snapshot_id, _ in pairs], pa.int64())
@@ -52,12 +53,12 @@ def _files(view: SnapshotView, content: ManifestContent | None, *, readable: boo
 
 
 def _manifests(view: SnapshotView) -> list[ManifestFile]:
-    """Each once."""
+    """Each manifest once."""
     return list({manifest.manifest_path: manifest for _, manifest in _references(view)}.values())
 
 
 def _references(view: SnapshotView) -> Iterator[tuple[int, ManifestFile]]:
-    """A snapshot's id and a manifest of it."""
+    """A snapshot id and a manifest of the snapshot."""
     for snapshot in view.metadata.snapshots:
         for manifest in manifests_of(replace(view, snapshot=snapshot)):
             yield snapshot.snapshot_id, manifest

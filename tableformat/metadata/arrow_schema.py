@@ -20,12 +20,12 @@ _SIGNED: Final = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-"""Types that hold every value of the unsigned ones, which Iceberg does not have."""
+"""Signed types that hold every value of the unsigned types, which Iceberg lacks."""
 
 
 @runtime_checkable
 class SupportsArrowSchema(Protocol):
-    """The columns of other libraries, such as `polars.Schema`."""
+    """A schema of another library that exports to Arrow, such as `polars.Schema`."""
 
     def __arrow_c_schema__(self) -> object: ...
 
@@ -34,12 +34,11 @@ TableSchema: TypeAlias = pa.Schema | Schema | SupportsArrowSchema
 
 
 def iceberg_schema(schema: TableSchema, *, format_version: int = 2) -> Schema:
-    """The Iceberg schema of columns as Arrow describes them; field ids are placeholders that table creation replaces.
+    """The Iceberg schema for an Arrow schema. Field ids are placeholders that table creation replaces.
 
-    Arrow types that Iceberg lacks become the one in which the writer stores their values, every value included:
-    unsigned integers become wider ones, time zones are UTC, and before version 3 nanoseconds are microseconds; rows
-    that would lose digits are refused when they are written. InvalidArgumentError, with every column that is concerned,
-    for types that have no such type.
+    Arrow types that Iceberg lacks become a type that holds all their values: unsigned integers become wider ones, time
+    zones become UTC, and before version 3 nanoseconds become microseconds. Rows that would lose digits are rejected
+    when they are written. Raises InvalidArgumentError, which lists the columns, for types without a counterpart.
     """
     if isinstance(schema, Schema):
         return schema
@@ -63,8 +62,8 @@ def iceberg_schema(schema: TableSchema, *, format_version: int = 2) -> Schema:
 
 
 def stored_types(columns: pa.Schema, format_version: int) -> pa.Schema:
-    """The columns in types that Iceberg has, where the writer casts to one; the metadata of fields stays.
-    InvalidArgumentError names all others, with what to do."""
+    """The columns in types that Iceberg has and to which the writer casts. Metadata of fields is kept. Raises
+    InvalidArgumentError, which lists all other columns with a hint."""
     refused: list[str] = []
     stored = [_stored(field, field.name, format_version, refused) for field in columns]
     if refused:
@@ -73,7 +72,7 @@ def stored_types(columns: pa.Schema, format_version: int) -> pa.Schema:
 
 
 def _stored(field: pa.Field, path: str, format_version: int, refused: list[str]) -> pa.Field:
-    """The column in a type that Iceberg has; one that has none goes to `refused`."""
+    """The column in a type that Iceberg has. A column without one is added to `refused`."""
 
     def part(inner: pa.Field, name: str) -> pa.Field:
         return _stored(inner, f"{path}.{name}", format_version, refused)
@@ -112,7 +111,7 @@ def _stored_primitive(kind: pa.DataType, *, has_nanoseconds: bool) -> pa.DataTyp
 
 
 def _advice(stored: pa.DataType, format_version: int) -> str:  # noqa: PLR0911 (one a family)
-    """What to do about a type that Iceberg does not have; empty for one that it has."""
+    """A hint for a type that Iceberg lacks; empty for a type that it has."""
     types = pa.types
     if types.is_null(stored):
         return "" if format_version >= 3 else "give it a type, or create the table with format-version 3"
@@ -135,11 +134,11 @@ def _advice(stored: pa.DataType, format_version: int) -> str:  # noqa: PLR0911 (
 
 @once_per_schema
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema that rows are read in: `string`, `binary` and `list` with 32-bit offsets, no field ids in
-    metadata.
+    """The Arrow schema of rows that are read: `string`, `binary` and `list` with 32-bit offsets, without field ids in
+    the metadata.
 
-    PyIceberg picks the `large_` variants; Parquet files decode to the small ones, and a batch never holds 2 GiB of
-    one column.
+    PyIceberg uses the `large_` variants. Parquet files decode to the small ones, and a batch never has 2 GiB of one
+    column.
     """
     large: pa.Schema = schema_to_pyarrow(schema, include_field_ids=False)
     return pa.schema([field.with_type(_small(field.type)) for field in large])

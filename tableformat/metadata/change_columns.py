@@ -1,6 +1,6 @@
-"""The columns of the change feed that say what happened to a row, and in which commit (CF-5).
+"""The columns of the change feed that describe the change of a row and its commit (CF-5).
 
-No data file stores them. Names and types are those of Spark's changelog; field ids are the ones that Iceberg reserves
+No data file stores them. Their names and types are those in Spark's changelog. Their field ids are reserved by Iceberg
 for metadata columns. `_commit_snapshot_id` and `_change_ordinal` are Iceberg's names.
 """
 
@@ -21,18 +21,18 @@ COMMIT_SNAPSHOT_ID: Final = NestedField(2_147_483_541, "_commit_snapshot_id", Lo
 CHANGE_FIELDS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, COMMIT_SNAPSHOT_ID)
 CHANGE_ORDINAL: Final = NestedField(2_147_483_542, "_change_ordinal", IntegerType(), required=True)
 CHANGELOG_FIELDS: Final = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
-"""Those of Iceberg's changelog tables, in their order."""
+"""The columns of Iceberg's changelog tables, in order."""
 
 
 def check_changelog_columns(schema: Schema) -> None:
-    """UnsupportedFeatureError for a table that has a column of the name of one of the changelog's."""
+    """Raise UnsupportedFeatureError for a table with a column that has the name of a changelog column."""
     _check_free(schema, CHANGELOG_FIELDS)
 
 
 def schema_with_change_columns(schema: Schema) -> Schema:
-    """CF-5: the schema with the columns of the feed behind its own.
+    """CF-5: the schema followed by the columns of the feed.
 
-    UnsupportedFeatureError for a table that has a column of such a name: one of the two could not be asked for.
+    Raises UnsupportedFeatureError for a table with a column of such a name, because the name would be ambiguous.
     """
     _check_free(schema, CHANGE_FIELDS)
     return Schema(

@@ -1,7 +1,7 @@
-"""Column bounds: values to and from Iceberg's single-value binary form, and the shortening of long ones.
+"""Column bounds: conversion from and to Iceberg's single-value binary form, and truncation of long values.
 
-Source: Iceberg table specification, "Binary single-value serialization". PyIceberg's conversions do the encoding; the
-rules added here are those it leaves to its callers: exact decimals, UUIDs as values, bounds from before a promotion.
+Source: Iceberg table specification, "Binary single-value serialization". PyIceberg encodes the values. This module adds
+the rules that PyIceberg leaves to callers: exact decimals, UUIDs as values, and bounds from before a promotion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from pyiceberg.types import (
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 
 BOUND_WIDTH: Final = 16
-"""Code points of a string, bytes of a binary, that a bound keeps: Iceberg's default metrics mode `truncate(16)`."""
+"""The number of code points of a string, or bytes of a binary, in a bound: Iceberg's default metrics mode
+`truncate(16)`."""
 
 _EXACT: Final = Context(prec=60, traps=[Inexact, InvalidOperation])
 _Text = TypeVar("_Text", str, bytes)
@@ -43,9 +44,9 @@ DATE_PROMOTIONS: Final = {
 
 
 def to_bound(value: Any, iceberg_type: PrimitiveType) -> bytes:
-    """The single-value binary form of a value in Iceberg's internal representation or as the matching Python type.
+    """The single-value binary form of a value, given in Iceberg's internal representation or as a Python value.
 
-    Raises InvalidArgumentError for a value that the type cannot hold, a decimal that would have to be rounded included.
+    Raises InvalidArgumentError for a value that the type cannot hold, including a decimal that would be rounded.
     """
     try:
         if isinstance(iceberg_type, DecimalType):
@@ -56,10 +57,10 @@ def to_bound(value: Any, iceberg_type: PrimitiveType) -> bytes:
 
 
 def from_bound(bound: bytes, iceberg_type: PrimitiveType, *, location: str = "column bound") -> Any:
-    """The value in Iceberg's internal representation: days, micros, Decimal, UUID, bytes.
+    """The value in Iceberg's internal representation: days, microseconds, Decimal, UUID, bytes.
 
-    Bounds keep the width of the type that the file was written with: a four-byte bound of a long, double or timestamp
-    column is an int, float or date from before its promotion. Raises CorruptFileError naming `location`.
+    A bound has the width of the type with which the file was written: a four-byte bound of a long, double or timestamp
+    column is an int, float or date from before a promotion. Raises CorruptFileError, which names `location`.
     """
     factor = DATE_PROMOTIONS.get(type(iceberg_type))
     try:
@@ -72,17 +73,18 @@ def from_bound(bound: bytes, iceberg_type: PrimitiveType, *, location: str = "co
 
 
 def exact_decimal(value: Any, decimal_type: DecimalType) -> Decimal:
-    """The value with the type's scale. Raises decimal.Inexact where digits would be lost."""
+    """The value with the type's scale. Raises decimal.Inexact if digits would be lost."""
     return Decimal(value).quantize(Decimal((0, (1,), -decimal_type.scale)), context=_EXACT)
 
 
 def truncate_lower(value: _Text, width: int = BOUND_WIDTH) -> _Text:
-    """The first `width` code points or bytes: never above the value."""
+    """The first `width` code points or bytes, which are never greater than the value."""
     return value[:width]
 
 
 def truncate_upper(value: _Text, width: int = BOUND_WIDTH) -> _Text | None:
-    """The smallest value of at most `width` code points or bytes that is not below `value`; None when there is none."""
+    """The smallest value of at most `width` code points or bytes that is not less than `value`; None if there is none.
+    The smallest value of at most `width` code points or bytes that is not less than `value`; None if there is none."""
     if len(value) <= width:
         return value
     if isinstance(value, str):
@@ -91,11 +93,11 @@ def truncate_upper(value: _Text, width: int = BOUND_WIDTH) -> _Text | None:
 
 
 def _increment_string(prefix: str) -> str | None:
-    """The smallest string above every string that begins with `prefix`, no longer than it."""
+    """The smallest string, not longer than `prefix`, that is greater than all strings with this prefix."""
     for position in reversed(range(len(prefix))):
         code_point = ord(prefix[position])
         if code_point < _LAST_CODE_POINT:
-            # Surrogates are no characters: UTF-8 cannot hold them.
+            # Surrogates are not characters: UTF-8 cannot encode them.
             successor = _AFTER_SURROGATES if code_point + 1 == _FIRST_SURROGATE else code_point + 1
             return prefix[:position] + chr(successor)
     return None

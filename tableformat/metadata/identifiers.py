@@ -1,4 +1,4 @@
-"""Identifiers of tables and namespaces as text, and in parts."""
+"""Converts identifiers of tables and namespaces between text and parts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)')
 
 
 def identifier_text(parts: Iterable[str]) -> str:
-    """LK-1: the parts with dots between them; one that has a dot of its own stands in double quotes: `db."a.b"`."""
+    """LK-1: the parts joined by dots. A part that contains a dot is in double quotes: `db."a.b"`."""
     return ".".join(map(_part_text, parts))
 
 
 def identifier_parts(identifier: str | Sequence[str]) -> tuple[str, ...]:
-    """LK-1: the parts of text that `identifier_text` wrote, or that a user did; parts stay as they are."""
+    """LK-1: the parts of an identifier that `identifier_text` or a user wrote. Parts are returned unchanged."""
     if not isinstance(identifier, str):
         return tuple(identifier)
     parts = []

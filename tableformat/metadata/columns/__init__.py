@@ -1,7 +1,7 @@
-"""Data manifests as Arrow columns: what a plan of many files reads.
+"""Data manifests as Arrow columns, for plans of many files.
 
-`avro_lanes` decodes many records side by side, `record_starts` finds where they begin and proves it, `arrow_records`
-makes Arrow arrays of them and `raw_manifest` one batch of a manifest. `live_files` inherits numbers and leaves deleted
-entries out, which gives `DataColumns`; `data_file_rows` makes an object of a row, `read_columns` is the door, with
-caches. Imports manifests, storage and errors.
+`avro_lanes` decodes many records concurrently, `record_starts` finds and proves where they begin, `arrow_records` makes
+Arrow arrays, and `raw_manifest` makes one batch from a manifest. `live_files` inherits numbers and removes deleted
+entries; the result is `DataColumns`. `data_file_rows` makes an object from a row. `read_columns` is the entry point,
+with caches. The package imports manifests, storage and errors.
 """

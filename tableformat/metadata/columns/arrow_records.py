@@ -1,4 +1,4 @@
-"""Avro records as Arrow arrays: many by lanes, few or odd ones through fastavro; both ways give the same."""
+"""Decodes Avro records to Arrow arrays: many by lanes, few or unusual ones by fastavro, with equal results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tableformat.metadata.columns.record_starts import Blocks, SplitSchema, deco
 from tableformat.metadata.manifests.avro_container import RecordCodec, decode_block
 
 LANES_MIN: Final = 24
-"""Records from which lanes take less time than fastavro."""
+"""The number of records from which lanes are faster than fastavro."""
 _GROUP_BYTES: Final = 6 * 1024 * 1024
-"""Records that are decoded side by side: what a processor's cache holds of them."""
+"""The number of records that are decoded together, so that they fit the processor's cache."""
 _COPIED_LENGTHS_MAX: Final = 48
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),
@@ -44,7 +44,8 @@ _PLAIN: Final[Mapping[str, pa.DataType]] = {
 
 
 def arrow_type(schema: Any) -> pa.DataType:
-    """The Arrow type of an Avro type without logical types. UnsupportedLayoutError for maps, enums and mixed unions."""
+    """The Arrow type of an Avro type without logical types. Raises UnsupportedLayoutError for maps, enums and mixed
+    unions."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         if len(others) > 1:
@@ -66,21 +67,21 @@ def arrow_type(schema: Any) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class RecordBlock:
-    """Records of one file, one after the other."""
+    """Adjacent records of one file."""
 
     record_count: int
     data: bytes
     location: str
-    """Of the file, for messages."""
+    """The location of the file, for messages."""
 
 
 def decode_entries(
     blocks: Sequence[RecordBlock], record_schema: Mapping[str, Any], codec: RecordCodec
 ) -> list[pa.RecordBatch]:
-    """The records of blocks of manifest entries as batches, the fields of `data_file` beside the others.
+    """The records in blocks of manifest entries as batches. The fields of `data_file` are top-level columns.
 
-    CorruptFileError naming the file where they are other than the schema says; UnsupportedLayoutError for a schema of
-    which Arrow arrays are not made here.
+    Raises CorruptFileError, which names the file, if the records do not fit the schema, and UnsupportedLayoutError for
+    a schema that cannot be converted to Arrow arrays here.
     """
     split = SplitSchema.of(record_schema, "data_file", "file_path")
     types = {field["name"]: arrow_type(field["type"]) for field in (*split.before, *split.after)}
@@ -108,7 +109,7 @@ def _groups(blocks: Sequence[RecordBlock]) -> list[list[RecordBlock]]:
 def _by_lanes(
     blocks: Sequence[RecordBlock], split: SplitSchema, types: Mapping[str, pa.DataType]
 ) -> pa.RecordBatch | None:
-    """None where the lanes are not proved to be right: the blocks may be damaged."""
+    """None if the lanes cannot be proved correct. The blocks may be damaged."""
     laid = Blocks.of([(block.record_count, block.data) for block in blocks])
     decoded = decode_blocks(laid, split)
     if decoded is None:
@@ -181,7 +182,7 @@ def _bytes_array(decoded: Bytes, data_type: pa.DataType, buffer: LaneBuffer) -> 
 def _gathered(
     data: npt.NDArray[np.uint8], starts: Positions, lengths: Positions, offsets: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.uint8]:
-    """The bytes from each start on, one after the other: all values of one length by one copy."""
+    """The concatenated bytes from each start on. Values of equal length are copied at once."""
     values = np.empty(int(offsets[-1]), np.uint8)
     is_uniform = len(lengths) > 0 and lengths.min() == lengths.max()
     distinct = lengths[:1] if is_uniform else np.unique(lengths)

@@ -1,11 +1,11 @@
-"""Decodes Avro records side by side: one numpy operation takes the same field of every record ("lane") at once.
+"""Decodes many Avro records together: one numpy operation reads the same field of every record ("lane").
 
-    lane 0    .. 02 | 0a h e l l o | 02 54 ..      every lane has a position of its own;
-    lane 1    .. 02 | 04 h i       | 00 ..         one step reads one value in all of them
+    lane 0    .. 02 | 0a h e l l o | 02 54 ..      every lane has its own position;
+    lane 1    .. 02 | 04 h i       | 00 ..         one step reads one value in all lanes
 
-Avro has no index and its values are of varying length, so a record has to be read from its first byte to its last. Read
-one by one this costs more than all the rest of planning. Where records begin is for `record_starts` to find. A lane
-that was started at a wrong place reads nonsense, but never outside of the buffer, and is found out at its end.
+Avro has no index and its values vary in length, so a record has to be read from its first byte to its last. Reading one
+by one costs more than the rest of planning. `record_starts` finds where records begin. A lane with a wrong start reads
+meaningless values, but never outside of the buffer. It is detected at its end.
 
 Source: Apache Avro 1.12 specification, "Binary Encoding".
 """
@@ -23,29 +23,30 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 PADDING: Final = 16
-"""Zeros behind the last record: a lane that has lost its way reads them."""
+"""Zeros after the last record, which a lane with a wrong start reads."""
 _ITEMS_MAX: Final = 2_048
-"""More items of one list are taken for nonsense: each is a step for all lanes."""
+"""The maximum number of items in a list. Each item is a step for all lanes, and a larger number is a sign of a wrong
+start."""
 _VARINT_BYTES_MAX: Final = 10
 _FLOATS: Final[Mapping[str, np.dtype[Any]]] = {"float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
 
 class UnsupportedLayoutError(Exception):
-    """A schema that lanes do not decode: maps, enums, unions of more than a type and null."""
+    """A schema that lanes cannot decode: maps, enums, and unions with more than one type and null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number or truth value of each lane."""
+    """A number or boolean in each lane."""
 
     values: npt.NDArray[Any]
     valid: Flags | None = None
-    """None: no lane is null. What stands where it is false is arbitrary."""
+    """None if no lane is null. Values of null lanes are arbitrary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Where the bytes of each lane's value are in the buffer."""
+    """The position of each lane's bytes in the buffer."""
 
     starts: Positions
     lengths: Positions
@@ -58,13 +59,13 @@ class Lists:
 
     counts: Positions
     items: Decoded | None
-    """None when no lane has an item."""
+    """None if no lane has an item."""
     valid: Flags | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A record of each lane, by field name."""
+    """A record in each lane, by field name."""
 
     fields: Mapping[str, Decoded]
 
@@ -81,7 +82,7 @@ Decoded: TypeAlias = Numbers | Bytes | Lists | Records | Nulls
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneBuffer:
-    """The bytes of records, with `PADDING` zeros behind them."""
+    """The bytes of records, followed by `PADDING` zeros."""
 
     data: npt.NDArray[np.uint8]
 
@@ -91,18 +92,18 @@ class LaneBuffer:
 
     @property
     def end(self) -> int:
-        """Where the padding begins."""
+        """The begin of the padding."""
         return len(self.data) - PADDING
 
     def fields(self, fields: Sequence[Mapping[str, Any]], at: Positions) -> tuple[dict[str, Decoded], Positions]:
-        """Consecutive fields of a record, as its schema has them, and the positions behind them."""
+        """Consecutive fields of a record in the order of its schema, and the positions after them."""
         decoded: dict[str, Decoded] = {}
         for field in fields:
             decoded[field["name"]], at = self.value(field["type"], at)
         return decoded, at
 
     def value(self, schema: Any, at: Positions) -> tuple[Decoded, Positions]:  # noqa: PLR0911 (one a type)
-        """The values of a type in all lanes. UnsupportedLayoutError for a type that lanes do not decode."""
+        """The values of a type in all lanes. Raises UnsupportedLayoutError for a type that lanes cannot decode."""
         if isinstance(schema, list):
             return self._union(schema, at)
         kind = schema["type"] if isinstance(schema, dict) else schema
@@ -149,7 +150,7 @@ class LaneBuffer:
         return (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64), at
 
     def length(self, at: Positions) -> tuple[Positions, Positions]:
-        """Lengths of what follows; a lane whose length leads out of the buffer goes to its end."""
+        """Lengths of the following values. A length that leads out of the buffer leads to its end."""
         lengths, at = self.long(at)
         is_lost = (lengths < 0) | (lengths > self.end - at)
         if is_lost.any():
@@ -178,7 +179,7 @@ class LaneBuffer:
         return _spread(decoded, present, is_valid), after
 
     def _array(self, items: Any, at: Positions) -> tuple[Decoded, Positions]:
-        """Blocks of items until an empty one. A negative count is followed by the size of the block."""
+        """Blocks of items up to an empty one. The size of the block follows a negative count."""
         at = at.copy()
         totals = np.zeros(len(at), np.int64)
         parts: list[tuple[Positions, Positions, Decoded]] = []
@@ -203,7 +204,7 @@ class LaneBuffer:
 
 
 def _arranged(parts: Sequence[tuple[Positions, Positions, Decoded]], totals: Positions) -> Decoded | None:
-    """The items of all lanes, lane after lane; each part has an item of some lanes and its index in their lists."""
+    """The items of all lanes, lane after lane. Each part has items of some lanes, with their indexes in the lists."""
     if not parts:
         return None
     first = np.cumsum(totals) - totals
@@ -214,7 +215,7 @@ def _arranged(parts: Sequence[tuple[Positions, Positions, Decoded]], totals: Pos
 
 
 def _joined(parts: Sequence[Decoded]) -> Decoded:
-    """One after the other what lanes have decoded by one schema."""
+    """Concatenates the results of lanes of one schema."""
     known = next((part for part in parts if not isinstance(part, Nulls)), None)
     counts = [count_of(part) for part in parts]
     if known is None:
@@ -247,7 +248,7 @@ def _null_like(known: Decoded, count: int) -> Decoded:
 
 
 def _spread(decoded: Decoded, lanes: Positions, is_valid: Flags) -> Decoded:
-    """What some lanes have, as the values of all, the others null."""
+    """The values of some lanes as values of all; the other lanes are null."""
     if isinstance(decoded, Nulls):
         return Nulls(len(is_valid))
     if isinstance(decoded, Records):
@@ -267,7 +268,7 @@ def _spread(decoded: Decoded, lanes: Positions, is_valid: Flags) -> Decoded:
 
 
 def taken(decoded: Decoded, order: Positions) -> Decoded:
-    """The values at the given indexes. UnsupportedLayoutError for lists."""
+    """The values at the given indexes. Raises UnsupportedLayoutError for lists."""
     if isinstance(decoded, Nulls):
         return Nulls(len(order))
     if isinstance(decoded, Records):
@@ -281,7 +282,7 @@ def taken(decoded: Decoded, order: Positions) -> Decoded:
 
 
 def count_of(decoded: Decoded) -> int:
-    """How many values these are."""
+    """The number of values."""
     if isinstance(decoded, Nulls):
         return decoded.count
     if isinstance(decoded, Records):

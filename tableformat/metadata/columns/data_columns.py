@@ -1,4 +1,4 @@
-"""`DataColumns`: live data files of a snapshot as Arrow columns, their numbers inherited (DA-9)."""
+"""`DataColumns`: live data files of a snapshot as Arrow columns, with inherited numbers (DA-9)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 LIVE_COLUMNS: Final = {name: data_type for name, data_type in COLUMNS.items() if name not in ("status", "content")}
 _OBJECT_BYTES: Final = 800
-"""A `DataFile` with what it holds, its metrics not yet looked at."""
+"""The size of a `DataFile` object whose metrics were not read yet."""
 ATTRIBUTES: Final = {"file_size_in_bytes": "file_size_bytes"}
-"""Columns that `DataFile` has another name for."""
+"""Columns with another name in `DataFile`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class Metric:
     """One metric of one column, for each file."""
 
     values: pa.Array
-    """int64, or the bounds as binary; null where the file does not state it."""
+    """int64, or the bounds as binary; null if the file does not state it."""
 
     @property
     def is_known(self) -> Flags:
@@ -40,7 +40,7 @@ class Metric:
 
 
 class HeldFiles:
-    """A place for the objects of columns that never change: to make them twice at the same time does no harm."""
+    """A cache for the objects of immutable columns. Creating them twice concurrently is harmless."""
 
     __slots__ = ("_files",)
 
@@ -61,13 +61,13 @@ class DataColumns:
     batch: pa.RecordBatch
     """`LIVE_COLUMNS`, n rows."""
     partitions: tuple[Partition, ...]
-    """The distinct ones."""
+    """The distinct partitions."""
     partition_ids: Indices
     """For each file the index of its partition."""
     files: Sequence[DataFile] | None = None
-    """The files, where they were objects before they were columns."""
+    """The files, if they were objects before they became columns."""
     held_files: HeldFiles = field(default_factory=HeldFiles)
-    """The files, once all of them were made objects."""
+    """The files, after objects were created for all of them."""
     _metrics: dict[tuple[str, int], Metric] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -75,12 +75,12 @@ class DataColumns:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the columns hold, with the objects that are made of them."""
+        """The memory of the columns and of the objects created from them."""
         return int(self.batch.nbytes) + self.partition_ids.nbytes + _OBJECT_BYTES * len(self)
 
     @property
     def sequence_numbers(self) -> npt.NDArray[np.int64]:
-        """Data sequence numbers; -1 where the file has none yet."""
+        """Data sequence numbers; -1 if the file has none yet."""
         numbers: npt.NDArray[np.int64] = np.asarray(pc.fill_null(self.batch["sequence_number"], -1))
         return numbers
 
@@ -90,7 +90,7 @@ class DataColumns:
         return counts
 
     def metric(self, name: str, field_id: int) -> Metric:
-        """What the files state of a column: `name` is one of `METRICS`. Taken apart once for each column."""
+        """A metric of a column in all files: `name` is one of `METRICS`. Extracted once for each column."""
         key = (name, field_id)
         found = self._metrics.get(key)
         if found is None:
@@ -114,7 +114,7 @@ class DataColumns:
         return DataColumns(self.batch.take(pa.array(rows)), self.partitions, self.partition_ids[rows], files)
 
     def slice(self, start: int, count: int) -> DataColumns:
-        """Some files that follow each other; all of them are the same object."""
+        """Some adjacent files; the same object for all of them."""
         if start == 0 and count >= len(self):
             return self
         end = start + count
@@ -123,7 +123,7 @@ class DataColumns:
 
     @staticmethod
     def concat(parts: Sequence[DataColumns]) -> DataColumns:
-        """All files, in the order given."""
+        """All files, in the given order."""
         if len(parts) == 1:
             return parts[0]
         indexes: dict[Any, int] = {}
@@ -149,7 +149,8 @@ class DataColumns:
 
 
 def columns_of_files(files: Sequence[DataFile]) -> DataColumns:
-    """Files that are objects already: staged or chosen ones, those of manifests that only the object reader reads."""
+    """Files that are objects already: staged or selected files, and files of manifests that only the object reader
+    reads."""
     indexes: dict[Any, int] = {}
     partitions: list[Partition] = []
     ids = np.empty(len(files), np.int64)
@@ -177,7 +178,7 @@ def _no_rows() -> pa.RecordBatch:
 
 
 def _of_field(column: pa.ListArray, field_id: int) -> pa.Array:
-    """The value that each map has for the field; null where it has none."""
+    """The value of the field in each map; null if a map lacks it."""
     count = len(column)
     offsets = np.asarray(column.offsets).astype(np.int64)
     pairs = column.values

@@ -1,4 +1,5 @@
-"""`DataFile` objects of rows of `DataColumns`: made for files that a plan keeps, metrics when they are looked at."""
+"""Creates `DataFile` objects from rows of `DataColumns`: for the files that a plan keeps. Metrics are created on
+access."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class RowMetrics(Mapping[int, Any]):
     column: _MetricColumn
     row: int
     held: dict[int, Any] | None
-    """The dict, once it was asked for."""
+    """The dict, after the first access."""
 
     @property
     def _dict(self) -> dict[int, Any]:
@@ -76,8 +77,8 @@ class RowMetrics(Mapping[int, Any]):
 
 
 def data_files(columns: DataColumns, rows: Indices | None = None) -> Sequence[DataFile]:
-    """The files at the given indexes, or all of them. Objects that were there before are given as they are; those of
-    all files are kept."""
+    """The files at the given indexes, or all files. Existing objects are reused; the objects of all files are cached.
+    The files at the given indexes, or all files. Existing objects are reused; the objects of all files are cached."""
     if rows is not None and columns.files is None:
         return data_files(columns.take(rows))
     files = columns.files
@@ -107,7 +108,7 @@ def _made(chosen: DataColumns) -> list[DataFile]:
 
 
 def _tuples(column: pa.ListArray) -> list[tuple[int, ...] | None]:
-    """Lists of numbers; those of one length for all, as most files have them, by one loop in C."""
+    """Lists of numbers. If all have one length, as in most files, one loop in C creates them."""
     counts = np.diff(np.asarray(column.offsets))
     length = int(counts[0]) if len(counts) else 0
     if length == 0 or column.null_count or (counts != length).any():

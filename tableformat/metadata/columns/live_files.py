@@ -1,4 +1,5 @@
-"""The live data files of raw manifests: deleted entries left out, numbers and row ids inherited, partitions decoded."""
+"""The live data files of raw manifests: without deleted entries, with inherited numbers and row ids, and decoded
+partitions."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ _REQUIRED = ("status", "content", "file_path", "file_format", "record_count", "f
 
 
 class OddEntriesError(Exception):
-    """Entries of which the object reader has to say what is wrong with them."""
+    """Entries whose error the object reader has to report."""
 
 
 def live_files(members: Sequence[tuple[ManifestFile, RawManifest]], specs: dict[int, PartitionSpec]) -> DataColumns:
-    """The data files of the manifests, in their order. OddEntriesError for entries that no data manifest has."""
+    """The data files of the manifests, in order. Raises OddEntriesError for entries that data manifests cannot have."""
     filled = [(manifest, raw) for manifest, raw in members if raw.batch.num_rows]
     runs = [
         list(run) for _, run in groupby(filled, lambda member: (member[1].avro_schema, member[0].partition_spec_id))
@@ -35,7 +36,7 @@ def live_files(members: Sequence[tuple[ManifestFile, RawManifest]], specs: dict[
 
 
 def _run(members: Sequence[tuple[ManifestFile, RawManifest]], spec: PartitionSpec) -> DataColumns:
-    """Of manifests of one spec and one Avro schema."""
+    """The files of manifests with one spec and one Avro schema."""
     batches = [raw.batch for _, raw in members]
     batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     manifests = [manifest for manifest, _ in members]
@@ -65,7 +66,7 @@ def _run(members: Sequence[tuple[ManifestFile, RawManifest]], spec: PartitionSpe
 def _inherited(
     stored: pa.Array, status: npt.NDArray[np.int32], manifests: Sequence[ManifestFile], owners: Indices
 ) -> pa.Array:
-    """DA-9: a null number is the manifest's, for ADDED entries and for every entry of a v1 manifest."""
+    """DA-9: a null number is the number of the manifest, for ADDED entries and for every entry of a v1 manifest."""
     if stored.null_count == 0:
         return stored
     if any(manifest.sequence_number is None for manifest in manifests):
@@ -80,7 +81,7 @@ def _inherited(
 def _row_ids(
     batch: pa.RecordBatch, is_live: npt.NDArray[np.bool_], manifests: Sequence[ManifestFile], owners: Indices
 ) -> pa.Array:
-    """First row ids: files without one take the manifest's next, in the order of the entries."""
+    """First row ids: files without one get the next id of the manifest, in the order of the entries."""
     stored = batch["first_row_id"]
     has_next = np.array([manifest.first_row_id is not None for manifest in manifests], np.bool_)
     if stored.null_count == 0 or not has_next.any():
@@ -120,7 +121,7 @@ def _partitions(
 
 
 def _codes(column: pa.Array) -> tuple[Indices, int]:
-    """Equal numbers for equal values: all NaNs are one, -0.0 is not 0.0, null is a value of its own."""
+    """Equal numbers for equal values. All NaNs are equal, -0.0 differs from 0.0, null is a value of its own."""
     if pa.types.is_floating(column.type):
         numbers = np.asarray(column.cast(pa.float64()).fill_null(0.0))
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)

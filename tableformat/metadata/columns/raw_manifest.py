@@ -1,4 +1,4 @@
-"""A manifest of data files as one Arrow batch, with the columns that this library knows, whatever its writer had."""
+"""A manifest of data files as one Arrow batch, in the columns that this library knows, for any writer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tableformat.storage import storage
 from tableformat.storage.location import local_path
 
 REMOTE_READERS: Final = 16
-"""Manifests of an object store that are fetched at the same time."""
+"""The number of manifests that are fetched concurrently from an object store."""
 
 
 def _pairs(value_type: pa.DataType) -> pa.DataType:
-    """A map of column ids, as Avro's array of pairs has it."""
+    """A map of column ids, as Avro's array of pairs."""
     return pa.list_(pa.struct([("key", pa.int32()), ("value", value_type)]))
 
 
@@ -42,7 +42,7 @@ METRICS: Final[Mapping[str, pa.DataType]] = {
     "lower_bounds": _pairs(pa.binary()),
     "upper_bounds": _pairs(pa.binary()),
 }
-"""What an entry says about columns, by the name of the attribute of `DataFile`."""
+"""The metrics of an entry, by the names of attributes of `DataFile`."""
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "status": pa.int32(),
     "content": pa.int32(),
@@ -58,17 +58,17 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "sort_order_id": pa.int32(),
     "first_row_id": pa.int64(),
 }
-"""Without the partition, whose type is that of the writer's spec."""
+"""Without the partition, whose type depends on the writer's spec."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawManifest:
-    """The entries of one manifest as they are stored: deleted ones too, nothing inherited."""
+    """The stored entries of one manifest, including deleted ones, without inheritance."""
 
     batch: pa.RecordBatch
     """`COLUMNS`, and `partition` as the writer stored it."""
     avro_schema: bytes
-    """The writer's, which says what partition values mean."""
+    """The writer's schema, which defines the partition values."""
 
     @property
     def size_bytes(self) -> int:
@@ -76,9 +76,10 @@ class RawManifest:
 
 
 def decode_manifests(io: FileIO, manifests: Sequence[ManifestFile]) -> list[RawManifest]:
-    """The manifests, read and decoded together: many small ones cost little more than a large one.
+    """Read and decode manifests together: many small ones cost little more than a large one.
 
-    CorruptFileError naming the manifest; UnsupportedLayoutError for a schema that only `read_manifest` reads.
+    Raises CorruptFileError, which names the manifest, and UnsupportedLayoutError for a schema that only `read_manifest`
+    can read.
     """
 
     bytes_max = inflated_bytes_max(io.properties)
@@ -124,7 +125,7 @@ def _renamed(avro_schema: bytes) -> Mapping[str, Any]:
 
 
 def _spelled_out(schema: Any, named: dict[str, Any]) -> Any:
-    """The schema with every type that is only named replaced by what was defined with that name before."""
+    """The schema with named types replaced by their definitions."""
     if isinstance(schema, str):
         return named.get(schema, schema)
     if isinstance(schema, list):
@@ -141,7 +142,7 @@ def _spelled_out(schema: Any, named: dict[str, Any]) -> Any:
 
 
 def _canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns that we know, in our types; what the writer did not have is null."""
+    """The known columns in our types. A column that the writer lacks is null."""
     names = set(batch.schema.names)
     columns = {
         name: batch[name].cast(data_type) if name in names else pa.nulls(batch.num_rows, data_type)

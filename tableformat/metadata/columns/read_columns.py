@@ -1,4 +1,4 @@
-"""Reads the data files of manifests as columns, through caches: manifests never change."""
+"""Reads the data files of manifests as columns, through caches, because manifests never change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.cache_directory import CacheDirectory
 
 RAW_BYTES: Final = 128 * 1024 * 1024
-"""Decoded manifests that are kept."""
+"""The cache of decoded manifests."""
 CHUNK_BYTES: Final = 320 * 1024 * 1024
-"""Columns of live files that are kept. A large manifest is a chunk by itself and shares the memory of its raw one."""
+"""The cache of columns of live files. A large manifest is a chunk of its own and shares the memory of its raw form."""
 CHUNK_FILES: Final = 8_192
-"""Small manifests are put together up to this many files: an array operation costs as much for one file as for a
+"""Small manifests are combined up to this number of files: an array operation costs as much for one file as for a
 thousand."""
 _CHUNK_OVERHEAD_BYTES: Final = 4096
 
@@ -36,9 +36,9 @@ _chunks: Final[BoundedCache[tuple[object, ...], DataColumns]] = BoundedCache(CHU
 
 
 def read_data_columns(io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata) -> Iterator[DataColumns]:
-    """The live data files of data manifests, in their order, in chunks of many files, each read when it is asked for.
+    """The live data files of data manifests, in order, in chunks of many files. Each chunk is read on demand.
 
-    DA-9 as `read_manifest` has it; raises what it raises.
+    Inherits numbers (DA-9) and raises errors like `read_manifest`.
     """
     return (_chunk(io, members, metadata) for members in _together(manifests))
 
@@ -84,7 +84,7 @@ def _read_chunk(io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMe
     try:
         return live_files(_raw_manifests(io, manifests, metadata), specs)
     except (UnsupportedLayoutError, OddEntriesError):
-        # Layouts of other writers that are rare, and entries that are wrong: the object reader says which and why.
+        # Rare layouts of other writers, and invalid entries: the object reader reports which entry is invalid and why.
         entries = [entry for manifest in manifests for entry in live_entries(read_manifest(io, manifest, metadata))]
         return columns_of_files([entry.file for entry in entries if isinstance(entry.file, DataFile)])
 

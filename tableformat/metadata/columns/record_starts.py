@@ -4,10 +4,10 @@
     guess                   P0                                     P1      paths that begin like the first one
     proof     the record with its path at P0, read to its end and on to the path of the next, arrives at P1
 
-The first record begins where its block does, and each that is read to its end says where the next one begins. So when
-every step arrives at the next guess, and the last one at the end of the block, the records are those that a reader of
-one record after the other would have found, whatever the guess was. A guess that fits nothing, a path inside of a bound
-for instance, is passed over; a block that is not proved is left to be read one record after the other.
+The first record begins where its block does, and each record that is read to its end shows where the next one begins.
+If every step arrives at the next guess, and the last step at the end of the block, the records are those that a
+sequential reader would find, however the guess was made. A guess that does not fit, such as a path inside a bound, is
+skipped. A block without proof is read sequentially.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tableformat.metadata.columns.avro_lanes import Bytes, Decoded, Flags, LaneB
 _PATTERN_BYTES: Final = 16
 _PATTERNS_MAX: Final = 32
 _LENGTH_BYTES_MAX: Final = 3
-"""Of the varint of a path's length: paths of up to a million bytes."""
+"""The maximum bytes of the varint of a path's length: paths of up to a million bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSchema:
-    """The fields of a record in the order of its bytes, split at a required string, its path."""
+    """The fields of a record in the order of its bytes, split at a required string, the path."""
 
     before: Sequence[Mapping[str, Any]]
     path: str
@@ -37,9 +37,9 @@ class SplitSchema:
 
     @staticmethod
     def of(record_schema: Mapping[str, Any], inner: str, path: str) -> SplitSchema:
-        """Of a record that has a record `inner`, which has the string `path`; `inner` is replaced by its fields.
+        """The layout of a record with a record `inner`, which has the string `path`. The fields of `inner` replace it.
 
-        UnsupportedLayoutError where it has not.
+        Raises UnsupportedLayoutError for other records.
         """
         flat: list[Mapping[str, Any]] = []
         for field in record_schema["fields"]:
@@ -56,7 +56,7 @@ class SplitSchema:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Blocks of records, one after the other in a buffer."""
+    """Adjacent blocks of records in a buffer."""
 
     buffer: LaneBuffer
     starts: Positions
@@ -65,7 +65,7 @@ class Blocks:
 
     @staticmethod
     def of(blocks: Sequence[tuple[int, bytes]]) -> Blocks:
-        """Record count and bytes of each block, none of them without records."""
+        """Record count and bytes of each block. No block is empty."""
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         ends = np.cumsum(sizes)
         counts = np.array([count for count, _ in blocks], np.int64)
@@ -73,9 +73,9 @@ class Blocks:
 
 
 def decode_blocks(blocks: Blocks, schema: SplitSchema) -> dict[str, Decoded] | None:
-    """Every field of every record, or None where the guess is not proved for all of the blocks.
+    """Every field of every record; None if the guess is not proved for all blocks.
 
-    UnsupportedLayoutError for a schema that lanes do not decode.
+    Raises UnsupportedLayoutError for a schema that lanes cannot decode.
     """
     buffer = blocks.buffer
     _, first_path_lengths, first_paths = _to_path(buffer, schema, blocks.starts)
@@ -102,14 +102,14 @@ def decode_blocks(blocks: Blocks, schema: SplitSchema) -> dict[str, Decoded] | N
 def _to_path(
     buffer: LaneBuffer, schema: SplitSchema, starts: Positions
 ) -> tuple[dict[str, Decoded], Positions, Positions]:
-    """The fields before the path, the length of the path and where it begins."""
+    """The fields before the path, the length of the path, and its position."""
     before, at = buffer.fields(schema.before, starts)
     lengths, at = buffer.length(at)
     return before, lengths, at
 
 
 def _guesses(buffer: LaneBuffer, paths: Positions, lengths: Positions) -> Positions | None:
-    """Where the bytes stand that some block's first path begins with."""
+    """The positions of the first bytes of some block's first path."""
     data = buffer.data
     patterns = {
         data[start : start + min(length, _PATTERN_BYTES)].tobytes()
@@ -135,7 +135,7 @@ def _lengths_before(buffer: LaneBuffer, paths: Positions) -> Positions:
 def _chain(
     blocks: Blocks, schema: SplitSchema, guesses: Positions, ends: Positions, first_paths: Positions
 ) -> Positions | None:
-    """The guesses that records arrive at, one after the other; None where one of them arrives at no guess."""
+    """The guesses that records arrive at, in order; None if a record arrives at no guess."""
     _, _, next_paths = _to_path(blocks.buffer, schema, ends)
     record_count = int(blocks.counts.sum())
     last = np.cumsum(blocks.counts) - 1
@@ -153,7 +153,7 @@ def _chain(
 def _followed(
     blocks: Blocks, guesses: Positions, ends: Positions, next_paths: Positions, first_paths: Positions
 ) -> Positions | None:
-    """The same where some guesses are none: from each block's first record on, as the records lead."""
+    """The same if some guesses are wrong: from each block's first record on, along the records."""
     following = _index_of(guesses, next_paths).tolist()
     chosen: list[int] = []
     for first, count in zip(_index_of(guesses, first_paths).tolist(), blocks.counts.tolist(), strict=True):
@@ -171,6 +171,6 @@ def _followed(
 
 
 def _index_of(guesses: Positions, wanted: Positions) -> Positions:
-    """The index of each wanted position among the guesses; -1 where it is none of them."""
+    """The index of each wanted position among the guesses; -1 if it is not a guess."""
     at = np.minimum(np.searchsorted(guesses, wanted), max(len(guesses) - 1, 0))
     return np.where(guesses[at] == wanted, at, -1)

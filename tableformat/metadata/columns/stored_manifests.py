@@ -1,4 +1,4 @@
-"""Decoded manifests that outlive the process, as Arrow IPC in the cache directory, where there is one (decision 17)."""
+"""Decoded manifests that outlive the process, as Arrow IPC in the cache directory, if there is one (decision 17)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tableformat.storage.cache_directory import CacheDirectory
 from tableformat.storage.location import local_path
 
 _LAYOUT: Final = 1
-"""Raised when what a stored manifest holds changes: those of other layouts are not found."""
+"""Changes with the layout of a stored manifest. Other layouts are not found."""
 _LOCAL_FILES_MIN: Final = 500
-"""Data files from which a manifest on a local disk is worth a file of its own; one of an object store always is."""
+"""The number of data files from which a local manifest is stored. A manifest of an object store is always stored."""
 _AVRO_SCHEMA: Final = b"avro.schema"
 
 
 def stored_manifest(cache: CacheDirectory, manifest: ManifestFile, location: str, table: UUID) -> RawManifest | None:
-    """What was kept of the manifest, or None."""
+    """The stored manifest, or None."""
     if not _is_worth_it(manifest, location):
         return None
     content = cache.get(_identity(manifest, location, table))
@@ -34,7 +34,7 @@ def stored_manifest(cache: CacheDirectory, manifest: ManifestFile, location: str
 
 
 def store_manifests(cache: CacheDirectory, found: Sequence[tuple[ManifestFile, str, RawManifest]], table: UUID) -> None:
-    """Keep decoded manifests with their locations. A cache that cannot be written is told of, and no reason to fail."""
+    """Store decoded manifests with their locations. If the cache cannot be written, a warning is logged."""
     worth_it = [each for each in found if _is_worth_it(each[0], each[1])]
     if not worth_it:
         return
@@ -65,6 +65,6 @@ def _is_worth_it(manifest: ManifestFile, location: str) -> bool:
 
 
 def _identity(manifest: ManifestFile, location: str, table: UUID) -> str:
-    """Manifests never change (FM-1); the table's identity is there for a location that was used a second time."""
+    """Manifests never change (FM-1). The table's identity is included for a location that is used a second time."""
     columns = ",".join(COLUMNS)
     return "\n".join(("manifest", str(_LAYOUT), columns, str(table), location, str(manifest.manifest_length_bytes)))

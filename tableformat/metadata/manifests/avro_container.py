@@ -1,9 +1,9 @@
-"""Avro object container files as manifests and manifest lists use them.
+"""Avro object container files, as used by manifests and manifest lists.
 
-fastavro decodes and encodes the records; the frame around them is ours for three reasons. fastavro's file reader turns
-dates, timestamps and decimals into Python's datetime objects on the way. It parses the schema in the header, several
-kilobytes of JSON, again for every file, which costs more than a manifest of one entry. And a record count or a sync
-marker that does not fit must be an error that names the file.
+fastavro decodes and encodes the records. The container is our own for three reasons. fastavro's file reader converts
+dates, timestamps and decimals to Python's datetime objects. It parses the schema in the header, several kilobytes of
+JSON, again for every file, which costs more than a manifest of one entry. And a wrong record count or sync marker has
+to be an error that names the file.
 
     file  = magic | metadata: map of bytes | sync marker | block*
     block = record count | byte length | records | sync marker
@@ -29,7 +29,7 @@ from tableformat.storage.inflating import Inflater
 from tableformat.storage.outage import raise_unless_damage
 
 RECORDS_PER_BLOCK: Final = 2_000
-"""A reader holds one block decompressed; some hundred kilobytes of manifest entries."""
+"""The maximum size of a block that a reader decompresses at once: some hundred kilobytes of manifest entries."""
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
@@ -46,36 +46,36 @@ DECODING_ERRORS: Final = (
     zlib.error,
     OSError,
 )
-"""What fastavro and the decompressors raise on bytes that are not what they should be."""
+"""Errors of fastavro and the decompressors for invalid bytes."""
 _Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container file taken apart, its records not yet decoded."""
+    """The parts of a container file, with records that are not decoded yet."""
 
     location: str
     metadata: Mapping[str, bytes]
-    """The header's map, `avro.schema` included."""
+    """The header's map, including `avro.schema`."""
     blocks: tuple[tuple[int, bytes], ...]
     """Record count and decompressed records of every block."""
 
     @property
     def decoded_bytes(self) -> int:
-        """Size of all records, decompressed."""
+        """The decompressed size of all records."""
         return sum(len(block) for _, block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordCodec:
-    """A schema made ready for fastavro once; compare by identity."""
+    """A schema that was prepared for fastavro once. Compared by identity."""
 
     parsed: dict[str, Any]
-    """A record whose only field is the array of a block's records: its encoding is that of the array alone."""
+    """A record whose only field is the array of a block's records. It is encoded like the array alone."""
 
     @staticmethod
     def of(record_schema: Mapping[str, Any]) -> RecordCodec:
-        """The schema must carry no logical types, or fastavro converts values."""
+        """The schema must not have logical types, or fastavro converts values."""
         wrapper = {
             "type": "record",
             "name": "block_of_records",
