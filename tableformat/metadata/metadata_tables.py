@@ -1,8 +1,8 @@
 """Metadata as Arrow tables, with the columns of Iceberg's metadata tables.
 
-Column names, their order and types are those of Iceberg's `files`, `delete_files`, `entries`, `manifests`,
-`partitions`, `snapshots`, `history`, `metadata_log_entries` and `refs` tables; `kind` and the sequence numbers of files
-and manifests are ours and come last. Moments are UTC milliseconds.
+Names, order and types of the columns are those in Iceberg's `files`, `delete_files`, `entries`, `manifests`,
+`partitions`, `snapshots`, `history`, `metadata_log_entries` and `refs` tables. `kind` and the sequence numbers of files
+and manifests are our additions and come last. Times are UTC milliseconds.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _REFS: Final = _schema(
 
 
 def files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """All live files of the snapshot, data and deletes. `partition` is there when the table has partition fields, and
+    """All live files of the snapshot, data and deletes. `partition` exists if the table has partition fields,
     `readable_metrics` unless they are not wanted."""
     return content_files_table(view.metadata, _live_files(view), readable=readable)
 
@@ -144,7 +144,7 @@ def delete_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table
 
 
 def content_files_table(metadata: TableMetadata, files: ContentFiles, *, readable: bool = True) -> pa.Table:
-    """The given files, one row each, in their order."""
+    """The given files in order, one row each."""
     columns = _file_columns(metadata, files)
     if readable:
         columns[READABLE_METRICS] = readable_metrics(metadata.schema(), files)
@@ -154,12 +154,12 @@ def content_files_table(metadata: TableMetadata, files: ContentFiles, *, readabl
 
 
 def kinds_of(files: ContentFiles) -> pa.Array:
-    """What each file holds: "data", "position", "deletion-vector", "equality" or "range"."""
+    """The kind of each file: "data", "position", "deletion-vector", "equality" or "range"."""
     return pa.array([_kind(file) for file in files], pa.string())
 
 
 def _file_columns(metadata: TableMetadata, files: ContentFiles) -> dict[str, pa.Array]:
-    """The fields of each file that manifests have, but for its numbers."""
+    """The fields of each file that manifests have, without its sequence numbers."""
     columns: dict[str, pa.Array] = {
         "content": pa.array([int(file.content) for file in files], pa.int8()),
         "file_path": pa.array([file.file_path for file in files], pa.string()),
@@ -175,7 +175,7 @@ def _file_columns(metadata: TableMetadata, files: ContentFiles) -> dict[str, pa.
 
 
 def entries_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
-    """All entries of the snapshot's manifests, deleted ones included; the file's columns are in `data_file`."""
+    """All entries of the snapshot's manifests, including deleted ones. The file's columns are in `data_file`."""
     return entries_in(view, manifests_of(view), readable=readable)
 
 
@@ -197,7 +197,7 @@ def entries_in(view: SnapshotView, manifests: Iterable[ManifestFile], *, readabl
 
 
 def manifests_table(view: SnapshotView) -> pa.Table:
-    """The manifests of the snapshot; bounds in `partition_summaries` are text, as people read them."""
+    """The manifests of the snapshot. Bounds in `partition_summaries` are readable text."""
     return manifests_in(view, manifests_of(view))
 
 
@@ -207,11 +207,11 @@ def manifests_in(view: SnapshotView, manifests: Iterable[ManifestFile]) -> pa.Ta
 
 
 def partitions_table(view: SnapshotView) -> pa.Table:
-    """Rows, files and deletes of each partition; one row for an unpartitioned table. Deleted rows are counted too.
+    """Rows, files and deletes of each partition; one row for an unpartitioned table. Deleted rows are included.
 
-    Files of several specs are of one partition where all fields that the table has had agree; a field that a spec lacks
-    is null, and the row's spec is that of the file that came last. Deletes that reach every partition (FM-5) are in
-    none of them, and so in no row.
+    Files of several specs belong to one partition if all partition fields of the table's history are equal. A field
+    that a spec lacks is null, and the row has the spec of the newest file. Deletes that apply to every partition (FM-5)
+    are in no row.
     """
     groups: dict[tuple[int, tuple[Any, ...]], list[ManifestEntry]] = {}
     for entry in _live_entries(view):
@@ -231,7 +231,7 @@ def partitions_table(view: SnapshotView) -> pa.Table:
 
 
 def snapshots_table(metadata: TableMetadata) -> pa.Table:
-    """Every retained snapshot, in the order in which they were committed."""
+    """Every retained snapshot, in commit order."""
     return pa.Table.from_pylist(
         [
             {
@@ -249,10 +249,10 @@ def snapshots_table(metadata: TableMetadata) -> pa.Table:
 
 
 def history_table(metadata: TableMetadata, ref: str = MAIN_BRANCH) -> pa.Table:
-    """When each snapshot became current.
+    """The time at which each snapshot became current.
 
-    `main` has a log that knows of rollbacks; the history of another branch or tag is the line of its ancestors. Raises
-    SnapshotNotFoundError for a ref that does not exist.
+    `main` has a log that includes rollbacks. The history of another branch or tag is the line of its ancestors. Raises
+    SnapshotNotFoundError if the ref does not exist.
     """
     head = metadata.refs.get(ref)
     if head is None and ref != MAIN_BRANCH:
@@ -279,8 +279,8 @@ def history_table(metadata: TableMetadata, ref: str = MAIN_BRANCH) -> pa.Table:
 
 
 def metadata_log_table(metadata: TableMetadata, metadata_location: str) -> pa.Table:
-    """The metadata files of the table's log and the current one, at `metadata_location`, oldest first; what was current
-    on `main` when each was written."""
+    """The metadata files of the table's log and the current one, at `metadata_location`, oldest first, with the
+    snapshot that was current on `main` when each was written."""
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
     return pa.Table.from_pylist(
         [_log_row(metadata, *each) for each in (*files, (metadata.last_updated_ms, metadata_location))],
@@ -330,7 +330,7 @@ def _live_files(view: SnapshotView, content: ManifestContent | None = None) -> l
 def live_files_in(
     view: SnapshotView, manifests: Iterable[ManifestFile], content: ManifestContent | None = None
 ) -> list[DataFile | DeleteFile]:
-    """The files of the given manifests that were live in them, all or those of one content."""
+    """The live files of the given manifests, all or only those with one content."""
     return [
         entry.file
         for manifest in manifests

@@ -1,7 +1,7 @@
 """Checks the names of new tables, namespaces, branches and tags.
 
-Names become directories and keys of an object store: none may lead out of the warehouse, and none may be what a store,
-a catalog's database or a terminal takes for something else. What exists already is found by any name.
+Names become directories and keys of an object store. No name may lead out of the warehouse, or have a special meaning
+for a store, a catalog's database or a terminal. Existing objects can have any name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tableformat.errors import InvalidArgumentError
 _SEPARATORS: Final = re.compile(r"[/\\]")
 _ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "\\": "%5C"})
 _NAME_BYTES_MAX: Final = 255
-"""The longest name of a file or directory in the file systems of this day."""
+"""The maximum length of a name in common file systems."""
 
 
 def check_new_name(parts: Sequence[str], kind: str) -> None:
-    """Refuse a name of a namespace or table, given in parts, that `directory_of` has no directory for.
+    """Refuse a name of a namespace or table, given in parts, for which `directory_of` has no directory.
 
-    Raises InvalidArgumentError, which shows the name with its unprintable characters escaped.
+    Raises InvalidArgumentError, which shows the name with unprintable characters escaped.
     """
     if not parts:
         raise InvalidArgumentError(f"a {kind} needs a name.")
@@ -37,14 +37,14 @@ def check_new_name(parts: Sequence[str], kind: str) -> None:
 
 
 def directory_of(name: str) -> str:
-    """The one directory that stands for a namespace or a table, whatever separators its name has: no two have the same,
-    and none lies in another's."""
+    """The directory of a namespace or a table, for any separators in its name. No two have the same directory, and none
+    is inside another."""
     return name.translate(_ESCAPES)
 
 
 def check_new_ref_name(name: str, kind: str) -> None:
-    """Refuse a name of a branch or tag that is blank or that cannot be printed. No path is ever made of it, so slashes
-    and dots are as good as letters."""
+    """Refuse a name of a branch or tag that is blank or cannot be printed. It never becomes a path, so slashes and dots
+    are allowed."""
     _check_text(name, kind, [name])
     if not name.strip():
         raise InvalidArgumentError(f"a {kind} needs a name, not {name!r}.")
@@ -53,7 +53,7 @@ def check_new_ref_name(name: str, kind: str) -> None:
 def _check_text(part: str, kind: str, parts: Sequence[str]) -> None:
     if not isinstance(part, str):
         raise InvalidArgumentError(f"a {kind} needs a name, not {part!r}.")
-    # Cc: control characters, the null byte among them; Cs: halves of surrogate pairs, which UTF-8 has no bytes for.
+    # Cc: control characters, including the null byte. Cs: lone surrogates, which UTF-8 cannot encode.
     found = next((character for character in part if unicodedata.category(character) in ("Cc", "Cs")), None)
     if found is not None:
         raise _refusal(kind, parts, f"{found!r} cannot be part of a name")

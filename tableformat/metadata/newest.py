@@ -11,12 +11,13 @@ from tableformat.properties import RANGE_PARTITIONS
 
 
 def move_to_newest(iceberg: IcebergTable) -> None:
-    """TableNotFoundError for a table that was dropped, or renamed, since it was loaded, whatever has its name now."""
+    """Raise TableNotFoundError if the table was dropped or renamed since it was loaded, even if another table has its
+    name."""
     try:
         with own_handle(iceberg) as own:
             own.refresh()
     except (NoSuchTableError, ValueError):
-        # PyIceberg has a plain ValueError for another table under the name.
+        # PyIceberg raises a plain ValueError if another table has the name.
         newest_of(iceberg)
         raise
 
@@ -30,8 +31,8 @@ def read_newest_ranges(iceberg: IcebergTable) -> None:
 
 
 def newest_of(iceberg: IcebergTable) -> IcebergTable:
-    """LK-17: the table as the catalog has it. TableNotFoundError where it has none of the handle's name, or another one
-    than the handle's: it was dropped, or renamed, since it was loaded."""
+    """LK-17: the table in the catalog. Raises TableNotFoundError if the catalog has no table with the handle's name, or
+    another one: the table was dropped or renamed since it was loaded."""
     name = ".".join(iceberg.name())
     try:
         found = iceberg.catalog.load_table(iceberg.name())

@@ -1,5 +1,5 @@
-"""What depends on a schema alone is made once for it: tables share their schemas from state to state, and a small
-commit asks for the Arrow schema three times."""
+"""Caches results that depend only on a schema: the states of a table share their schemas, and a small commit needs the
+Arrow schema three times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Made = TypeVar("_Made")
 
 
 def once_per_schema(make: Callable[[Schema], _Made]) -> Callable[[Schema], _Made]:
-    """The function, which must give what nobody changes, with its last answers kept.
+    """The function with its last results cached. No caller may change a result.
 
-    Schemas are known by their objects: they have lists, so that no dict takes them.
+    Schemas are compared by identity: they contain lists, so they cannot be keys of a dict.
     """
     made: BoundedCache[int, tuple[Schema, _Made]] = BoundedCache(_SCHEMAS_MAX)
 

@@ -1,11 +1,11 @@
-"""Each call works on a handle of its own, so that threads may share a table (CP-61).
+"""Each call works on its own handle, so that threads can share a table (CP-61).
 
     shared handle   v5 ─────────────────────────────── v7 ────────── v7      never back to v6
     one thread       └ append: plans on v5, commits v6 ──────────────┘
     another one       └ delete: plans on v5, commits v7 ┘
 
-A PyIceberg table is a handle that moves with each commit. A call that asks it for its metadata twice would plan on one
-version and commit, or be held against, another.
+A PyIceberg table is a handle that moves with each commit. A call that reads its metadata twice could plan on one
+version and commit, or be checked, against another.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tableformat.storage.forks import new_lock
 
 _Kind = TypeVar("_Kind", bound=type)
 _MOVED: Final = ("metadata", "metadata_location", "io", "config")
-"""What a refresh, or a commit, changes of a handle."""
+"""The attributes of a handle that a refresh or a commit changes."""
 _moving: Final = new_lock()
 
 
 @contextmanager
 def own_handle(shared: IcebergTable) -> Iterator[IcebergTable]:
-    """CP-61: a handle for one call, at the shared one's metadata. At the end, by an error too, the shared one follows
-    it, unless another thread has moved it on meanwhile."""
+    """CP-61: a handle for one call, at the metadata of the shared one. At the end, also after an error, the shared
+    handle follows it, unless another thread has moved it further."""
     with _moving:
         own = copy.copy(shared)
     before = own.metadata
@@ -45,8 +45,8 @@ def own_handle(shared: IcebergTable) -> Iterator[IcebergTable]:
 
 
 def calls_on_own_handles(attribute: str) -> Callable[[_Kind], _Kind]:
-    """A class decorator: each public method that the class defines runs on a copy of the object whose handle,
-    `attribute`, is the call's own. For methods that do not return their object."""
+    """A class decorator: each public method of the class runs on a copy of the object with its own handle, in
+    `attribute`. For methods that do not return their object."""
 
     def decorate(kind: _Kind) -> _Kind:
         for name, method in list(vars(kind).items()):
@@ -69,8 +69,8 @@ def _on_own_handle(method: Callable[..., Any], attribute: str) -> Callable[..., 
 
 
 def _is_older(one: IcebergTable, other: IcebergTable) -> bool:
-    """Whether the metadata of `one` is a former version of that of `other`. Files that fell out of the log were
-    followed by many commits, hardly all of them without a snapshot."""
+    """Whether the metadata of `one` is a former version of that of `other`. If a file was removed from the log, many
+    commits followed it, and most of them added a snapshot."""
     former = {entry.metadata_file for entry in other.metadata.metadata_log}
     if one.metadata_location in former or one.metadata_location == other.metadata_location:
         return True

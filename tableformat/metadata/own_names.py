@@ -1,9 +1,9 @@
-"""The names that files get in a table whose jobs might remove them under their former names (LK-31).
+"""New names for files that jobs could remove under their former names (LK-31).
 
-    given   <table>/data/p=1/a.parquet              inside of a directory that jobs remove files from
+    given   <table>/data/p=1/a.parquet              inside a directory from which jobs remove files
     named   <table>/data/p=1/00000-<uuid>-added-<origin>.parquet
 
-The origin is the same for each name that one file gets, so a file that is added twice is recognized.
+All new names of one file have the same origin, so a file that is added twice is recognized.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ORIGIN_BYTES: Final = 8
 
 
 def suffix_of(origin: str) -> str:
-    """What the name of a file ends with, before its extension."""
+    """The end of the name, before the extension."""
     return f"{_KIND}{origin}"
 
 
 def origin_of(location: str, table_location: str) -> str:
-    """16 hexadecimal digits for the file: from its name where that has them, or else from its place, within the table
-    where it is inside of it."""
+    """16 hexadecimal digits for the file: from its name if it has them, otherwise from its path, which is relative if
+    it is inside the table."""
     named = _named_origin(location)
     if named is not None:
         return named
@@ -36,7 +36,7 @@ def origin_of(location: str, table_location: str) -> str:
 
 
 def with_origin_in(locations: Iterable[str], origins: Collection[str]) -> list[str]:
-    """LK-31: those of the locations whose names have one of the origins."""
+    """LK-31: the locations whose names have one of the origins."""
     return [location for location in locations if _KIND in location and _named_origin(location) in origins]
 
 

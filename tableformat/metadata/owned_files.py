@@ -1,8 +1,8 @@
-"""Owned files: which files named by its metadata a table may remove, and their removal (MT-53).
+"""Owned files: the files that a table may remove because its metadata names them, and their removal (MT-53).
 
-Metadata names files by their full location, and whoever can write metadata can name any file. A writer that removes a
-file which it has just created itself knows what it removes (`storage.delete_if_present`); everything that is removed
-because metadata names it goes through here.
+Metadata names files by their full location, and anyone who can write metadata can name any file. A writer may remove a
+file that it has just created itself (`storage.delete_if_present`). Everything that is removed because metadata names it
+is removed here.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ PATH_PROPERTIES: Final = (
     "write.folder-storage.path",
     "write.object-storage.path",
 )
-"""Where a table says that its files are, besides its location."""
+"""Properties with directories of a table's files, besides its location."""
 METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
 _MAGICS: Final = (b"PAR1", b"PARE", b"Obj\x01", b"PFA1", b"ORC")
-"""Parquet, encrypted Parquet, Avro, Puffin, ORC: how the files of a table begin, all but the metadata files."""
+"""The first bytes of Parquet, encrypted Parquet, Avro, Puffin and ORC: all files of a table except metadata files."""
 _REMOTE_READERS: Final = 16
 
 
 class OwnedFiles:
-    """MT-53: the files that are a table's own, decided after links are resolved. Safe to use from several threads.
+    """MT-53: the files that belong to a table, decided after links are resolved. Thread-safe.
 
-    The *location* is the table's when the metadata file that the catalog names lies in its directory `metadata`: who
-    wrote it there could write in the location. Any other directory is only *stated*, by a property or by a location
-    without that proof, and there a file is the table's only if it is of a kind that tables have.
+    The *location* belongs to the table if the metadata file that the catalog names is in its directory `metadata`: its
+    writer could write to the location. Any other directory is only *stated*, by a property or by a location without
+    this proof. A file there belongs to the table only if it has a format of table files.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OwnedFiles:
         table_uuid: str,
         properties: Mapping[str, str],
     ) -> None:
-        """`metadata_location` is what the catalog says, not what metadata says of itself."""
+        """`metadata_location` is the location in the catalog, not a location in metadata."""
         self._io = io
         self._location = location
         self._metadata_location = metadata_location
@@ -78,7 +78,7 @@ class OwnedFiles:
         )
 
     def has(self, location: str) -> bool:
-        """Whether the file may be removed. Opens files in stated directories; one that is gone already may be."""
+        """Whether the file may be removed. Opens files in stated directories. A missing file may be removed."""
         spelled = self._spelled(location)
         if spelled is None:
             return False
@@ -87,12 +87,12 @@ class OwnedFiles:
         return spelled.startswith(self._stated_roots) and self._is_of_a_table(location)
 
     def is_inside(self, directory: str) -> bool:
-        """Whether the directory is the table's location or lies in it."""
+        """Whether the directory is the table's location or inside it."""
         inner, outer = self._directory(directory), self._directory(self._location)
         return inner is not None and outer is not None and inner.startswith(outer)
 
     def foreign(self, locations: Iterable[str]) -> frozenset[str]:
-        """Those of the locations that are not the table's own."""
+        """The locations that do not belong to the table."""
         asked = list(locations)
         if not self._stated_roots or all(local_path(location) is not None for location in asked):
             owned: Iterable[bool] = map(self.has, asked)
@@ -102,16 +102,16 @@ class OwnedFiles:
         return frozenset(location for location, is_own in zip(asked, owned, strict=True) if not is_own)
 
     def remove(self, location: str) -> bool:
-        """Remove the file, or return False when it is not the table's own. One that is gone already is no error."""
+        """Remove the file, or return False if it does not belong to the table. A missing file is not an error."""
         if not self.has(location):
             return False
         delete_if_present(self._io, location)
         return True
 
     def remove_all(self, locations: Iterable[str]) -> None:
-        """Remove what is the table's own, when the catalog needs none of it any more; what stays is logged.
+        """Remove the table's own files, after the catalog no longer needs them. Files that remain are logged.
 
-        A file too many is no reason to report a failure of what has happened already.
+        A remaining file is no reason to report a failure of the completed operation.
         """
         for location in locations:
             try:
@@ -126,8 +126,8 @@ class OwnedFiles:
                 logger.warning("could not remove %s", location, exc_info=True)
 
     def purge(self, locations: Iterable[str]) -> None:
-        """As `remove_all`, of a table that is no more; then the directories on a local disk that this has emptied, but
-        not what a link leads to."""
+        """Like `remove_all`, for a table that was dropped. Then remove emptied local directories, but not the targets
+        of links."""
         locations = sorted(locations)
         root = self._proved_root
         path = local_path(actual_location(self._io, self._location))
@@ -166,12 +166,12 @@ class OwnedFiles:
         around = self._directory(self._location) or ""
         for name in PATH_PROPERTIES:
             root = self._stated_directory(self._properties.get(name, ""))
-            # What the location lies in holds other tables as well.
+            # A parent of the location contains other tables too.
             if root is not None and not around.startswith(root):
                 yield root
 
     def _stated_directory(self, location: str) -> str | None:
-        """None for a root, and for a path that means another place in another process."""
+        """None for a root, and for a path that depends on the process."""
         path = local_path(location)
         directory = self._directory(location) if path is None or os.path.isabs(path) else None
         return directory if directory is not None and _is_below_a_root(directory) else None
@@ -181,11 +181,11 @@ class OwnedFiles:
         return None if spelled is None else f"{spelled.rstrip('/')}/"
 
     def _spelled(self, location: str) -> str | None:
-        """Where the file is, in one spelling and without links; None where that cannot be said."""
+        """The real path of the file in one spelling; None if it cannot be determined."""
         actual = actual_location(self._io, location)
         path = local_path(actual)
         if path is None:
-            # A key is a text to a store, but to some clients a path.
+            # A store treats a key as text, but some clients treat it as a path.
             return None if {".", ".."} & set(actual.split("/")) else one_spelling(actual)
         try:
             return self._real(os.path.abspath(path) if ".." not in path else path)

@@ -87,8 +87,8 @@ class RecordCodec:
 
 
 def read_container(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> Container:
-    """Take the file apart. Raises CorruptFileError for a damaged one and for one that holds more than `bytes_max` when
-    it is decompressed (FM-32), UnsupportedFeatureError for an unknown codec."""
+    """Parse the file. Raises CorruptFileError for a damaged file and for one that is larger than `bytes_max` when
+    decompressed (FM-32), UnsupportedFeatureError for an unknown codec."""
     if not data.startswith(_MAGIC):
         raise CorruptFileError(location, "it does not begin like an Avro file.")
     try:
@@ -117,7 +117,7 @@ def read_container(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_M
 
 
 def decode_records(container: Container, codec: RecordCodec) -> list[dict[str, Any]]:
-    """All records in file order. Raises CorruptFileError when a block holds other than it states."""
+    """All records in file order. Raises CorruptFileError if a block's content differs from its record count."""
     records: list[dict[str, Any]] = []
     for count, block in container.blocks:
         if count > 0:
@@ -126,7 +126,7 @@ def decode_records(container: Container, codec: RecordCodec) -> list[dict[str, A
 
 
 def decode_block(count: int, block: bytes, codec: RecordCodec, location: str) -> list[dict[str, Any]]:
-    """`count` records that stand one after the other, at least one. Raises CorruptFileError for any other content."""
+    """`count` adjacent records, at least one. Raises CorruptFileError for any other content."""
     stream = io.BytesIO(b"".join((_long(count), block, b"\x00")))
     try:
         decoded: Any = fastavro.schemaless_reader(stream, codec.parsed, None)
@@ -139,7 +139,7 @@ def decode_block(count: int, block: bytes, codec: RecordCodec, location: str) ->
 
 
 def header_bytes(metadata: Mapping[str, str]) -> bytes:
-    """Everything before the sync marker; the same for all files of a kind, so callers keep it."""
+    """Everything before the sync marker. It is the same for all files of a kind, so callers cache it."""
     parts = [_MAGIC, _long(len(metadata) + 1)]
     for name, text in {**metadata, "avro.codec": "deflate"}.items():
         for item in (name.encode(), text.encode()):
@@ -149,20 +149,20 @@ def header_bytes(metadata: Mapping[str, str]) -> bytes:
 
 
 def write_container(header: bytes, codec: RecordCodec, records: Sequence[Mapping[str, Any]]) -> bytes:
-    """A container file with `deflate` blocks, the codec that every Avro reader must have besides `null`."""
+    """A container file with `deflate` blocks, the codec that every Avro reader has to support besides `null`."""
     return _framed(header, records, lambda block_records: encode_records(codec, block_records))
 
 
 def write_encoded_container(header: bytes, records: Sequence[bytes]) -> bytes:
-    """What `write_container` gives, for records that `encode_records` has encoded one by one."""
+    """The result of `write_container` for records that `encode_records` encoded one by one."""
     return _framed(header, records, b"".join)
 
 
 def encode_records(codec: RecordCodec, records: Sequence[Mapping[str, Any]]) -> bytes:
-    """The records one after the other, as a block holds them before it is compressed; at least one."""
+    """The concatenated records as in a block before compression; at least one."""
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, codec.parsed, {"records": records})
-    # The array's encoding is the count, the records and a closing zero; a block frames the same records otherwise.
+    # The encoding of an array is the count, the records and a final zero. A block frames the same records differently.
     return bytes(stream.getbuffer()[len(_long(len(records))) : -1])
 
 

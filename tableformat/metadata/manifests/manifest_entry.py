@@ -1,4 +1,4 @@
-"""Manifest entries and manifest files as the manifest list names them.
+"""Manifest entries, and manifest files as entries of a manifest list.
 
 Source: Iceberg table specification, "Manifests" and "Manifest Lists".
 """
@@ -20,7 +20,7 @@ class EntryStatus(IntEnum):
 
 
 class ManifestContent(IntEnum):
-    """Field 517 of a manifest file: what kind of entries it holds."""
+    """Field 517 of a manifest file: the kind of its entries."""
 
     DATA = 0
     DELETES = 1
@@ -28,13 +28,13 @@ class ManifestContent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One file of a manifest, with what happened to it and when."""
+    """A file in a manifest, with its status and snapshot."""
 
     status: EntryStatus
     snapshot_id: int
-    """The snapshot that added the file, or removed it when the status is DELETED."""
+    """The snapshot that added the file, or removed it if the status is DELETED."""
     file: DataFile | DeleteFile
-    """The file, its sequence numbers already inherited (DA-9)."""
+    """The file, with inherited sequence numbers (DA-9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class ColumnSummary:
 
     field_id: int
     contains_null: bool
-    """Whether there may be a null in it."""
+    """Whether the column may contain a null."""
     lower_bound: bytes | None
-    """In Iceberg's single-value binary form; None where the bound of some file is not known."""
+    """In Iceberg's single-value binary form; None if the bound of a file is unknown."""
     upper_bound: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One manifest as a manifest list names it."""
+    """A manifest as an entry of a manifest list."""
 
     manifest_path: str
     manifest_length_bytes: int
@@ -81,11 +81,11 @@ class ManifestFile:
     partitions: tuple[PartitionFieldSummary, ...] | None = None
     key_metadata: bytes | None = None
     columns: tuple[ColumnSummary, ...] | None = None
-    """FM-26: of key columns; None where the manifest, or the list that names it, is of another writer."""
+    """FM-26: summaries of key columns; None if another writer wrote the manifest or the list."""
     first_row_id: int | None = None
     """v3 only: first row id assigned to data files of this manifest that have none."""
 
     @property
     def has_live_files(self) -> bool:
-        """Whether a reader opens it: not when it only lists files that are gone."""
+        """Whether a reader opens the manifest. It does not if all entries are deleted."""
         return self.added_files_count + self.existing_files_count > 0

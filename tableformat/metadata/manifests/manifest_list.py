@@ -42,24 +42,24 @@ from tableformat.storage.side_by_side import WriteBytes
 
 CACHED_MANIFESTS: Final = 200_000
 _ENCODED_RECORDS: Final = 10_000
-"""Some hundred bytes each."""
+"""The number of cached manifests, of a few hundred bytes each."""
 
 _PARENT: Final = "parent-snapshot-id"
-"""Of the header; the text `null` where there is none."""
+"""A key of the header; its value is the text `null` if there is no parent."""
 
 _CONTENTS: Final = {int(content): content for content in ManifestContent}
 _cache: Final[BoundedCache[str, tuple[ManifestFile, ...]]] = BoundedCache(CACHED_MANIFESTS)
 
 
 def manifests_of(view: SnapshotView) -> tuple[ManifestFile, ...]:
-    """The manifests of the view's snapshot, data and deletes, as the manifest list orders them."""
+    """The data and delete manifests of the view's snapshot, in the order of the manifest list."""
     if view.snapshot is None:
         return ()
     return read_manifest_list(view.io, view.snapshot.manifest_list)
 
 
 def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
-    """The manifests of a list of any format version; cached. Raises CorruptFileError naming the list.
+    """The manifests of a list of any format version; cached. Raises CorruptFileError, which names the list.
 
     DA-9: in a v1 list every sequence number is 0.
     """
@@ -73,7 +73,7 @@ def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
 
 
 def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
-    """What `read_manifest_list` gives, from the file as it is now."""
+    """The result of `read_manifest_list`, from the current file."""
     container = read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     records = decode_records(container, layout_of(container).codec)
     try:
@@ -85,10 +85,10 @@ def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
 
 
 def had_parent(io: FileIO, snapshot: Snapshot) -> bool:
-    """CF-2: whether the snapshot was committed on top of another one, retained or not.
+    """CF-2: whether the snapshot has a parent, retained or not.
 
-    Expiry by some programs, PyIceberg among them, takes the id of an expired parent out of the table metadata; the
-    header of the manifest list keeps it.
+    Some programs, such as PyIceberg, remove the id of an expired parent from the table metadata. The header of the
+    manifest list keeps it.
     """
     if snapshot.parent_snapshot_id is not None:
         return True
@@ -113,12 +113,12 @@ def write_manifest_list(
     first_row_id: int | None = None,
     write: WriteBytes | None = None,
 ) -> tuple[ManifestFile, ...]:
-    """Write the list of a snapshot; the manifests come back with the numbers that the commit gives them.
+    """Write the list of a snapshot. Returns the manifests with the numbers that the commit assigns.
 
-    DA-9: a manifest without a sequence number was written by this commit and gets the commit's, and so does the
-    smallest data sequence number where all its files inherit. v3 needs `first_row_id`, the table's `next-row-id`;
-    `next_row_id` says what it is after this snapshot. `write`: of `writes_side_by_side`, for a file that is there
-    later.
+    DA-9: a manifest without a sequence number was written by this commit and gets its number. So does the smallest data
+    sequence number if all files of the manifest inherit. v3 needs `first_row_id`, the table's `next-row-id`;
+    `next_row_id` computes its value after this snapshot. `write` belongs to `writes_side_by_side`, for a file that is
+    uploaded later.
     """
     assigned = tuple(_with_sequence_number(manifest, snapshot_id, sequence_number) for manifest in manifests)
     header = {
@@ -139,13 +139,14 @@ def write_manifest_list(
         storage.write_bytes(io, location, data)
     else:
         write(location, data)
-    # The next commit starts from this list: a streaming writer would read back, and decode, what it has just written.
+    # The next commit starts from this list. Without the cache, a streaming writer would read and decode what it just
+    # wrote.
     _cache.put(storage.actual_location(io, location), assigned, len(assigned) + 1)
     return assigned
 
 
 def next_row_id(before: Sequence[ManifestFile], assigned: Sequence[ManifestFile], first_row_id: int) -> int:
-    """v3: the table's `next-row-id` after a list: manifests that got a first row id took ids for their rows.
+    """v3: the table's `next-row-id` after a list. Manifests that got a first row id used ids for their rows.
 
     `before` and `assigned` are the argument and the result of `write_manifest_list`.
     """
@@ -157,7 +158,7 @@ def next_row_id(before: Sequence[ManifestFile], assigned: Sequence[ManifestFile]
 
 
 def _with_sequence_number(manifest: ManifestFile, snapshot_id: int, sequence_number: int) -> ManifestFile:
-    """DA-9: numbers are assigned by the commit that adds the manifest and never again."""
+    """DA-9: the commit that adds the manifest assigns the numbers, once."""
     if manifest.sequence_number is not None and manifest.min_sequence_number is not None:
         return manifest
     assert manifest.added_snapshot_id == snapshot_id, f"{manifest.manifest_path} belongs to another snapshot"
@@ -169,7 +170,7 @@ def _with_sequence_number(manifest: ManifestFile, snapshot_id: int, sequence_num
 def _with_row_ids(manifests: tuple[ManifestFile, ...], first_row_id: int) -> tuple[ManifestFile, ...]:
     """v3: data manifests without a first row id get one.
 
-    Existing rows count too: their files may be from before v3 and have no row ids either.
+    Existing rows are counted too: their files may be older than v3 and have no row ids either.
     """
     result = []
     for manifest in manifests:
@@ -189,7 +190,7 @@ def _writing(format_version: int, has_column_summaries: bool) -> tuple[str, Reco
 
 @lru_cache(_ENCODED_RECORDS)
 def _encoded(manifest: ManifestFile, format_version: int, has_column_summaries: bool) -> bytes:
-    """Most manifests of a list were in the one before: a writer encodes those that its commit adds."""
+    """Most manifests of a list were in the previous list. A writer encodes only those that its commit adds."""
     _, codec = _writing(format_version, has_column_summaries)
     return encode_records(codec, [_record(manifest)])
 
@@ -251,7 +252,7 @@ def _manifest_file(io: FileIO, record: Mapping[str, Any], location: str) -> Mani
 
 
 def _stored_summaries(columns: Sequence[ColumnSummary]) -> bytes:
-    """FM-26: a JSON list of [field id, contains null, lower bound, upper bound], bounds in hexadecimal or null."""
+    """FM-26: a JSON list of [field id, contains null, lower bound, upper bound], with bounds in hexadecimal or null."""
     rows = [
         [each.field_id, each.contains_null, *(None if bound is None else bound.hex() for bound in _bounds(each))]
         for each in columns
@@ -287,7 +288,7 @@ def _summary(record: Mapping[str, Any]) -> PartitionFieldSummary:
 
 
 def _counts(io: FileIO, record: Mapping[str, Any]) -> dict[str, int]:
-    """File and row counts. Early v1 writers left them out: then the manifest itself is counted."""
+    """File and row counts. Early v1 writers omitted them; then the entries of the manifest are counted."""
     names = tuple(f"{status}_{unit}_count" for unit in ("files", "rows") for status in ("added", "existing", "deleted"))
     stated = {name: record.get(name) for name in names}
     if None not in stated.values():

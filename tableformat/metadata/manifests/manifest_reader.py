@@ -1,4 +1,4 @@
-"""Reads manifests of any writer, v1 to v3, into entries with their sequence numbers inherited.
+"""Reads manifests of any writer, v1 to v3, into entries with inherited sequence numbers.
 
 Source: Iceberg table specification, "Manifests", "Sequence Number Inheritance" and "First Row ID Inheritance".
 """
@@ -41,7 +41,7 @@ from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.outage import raise_unless_damage
 
 CACHE_BYTES: Final = 32 * 1024 * 1024
-"""Decompressed Avro whose entries are kept; as Python objects they take about five times that."""
+"""The size of decompressed Avro whose entries are cached. As Python objects they use about five times as much."""
 
 _ENTRY_OVERHEAD_BYTES: Final = 256
 _STATUSES: Final = {int(status): status for status in EntryStatus}
@@ -55,17 +55,17 @@ _cache: Final[BoundedCache[tuple[object, ...], tuple[ManifestEntry, ...]]] = Bou
 
 @dataclass(frozen=True, slots=True)
 class EntryLayout:
-    """What is learnt from the schema in a manifest's header, once for all manifests with the same one."""
+    """The layout of a schema in manifest headers, computed once for all manifests with this schema."""
 
     codec: RecordCodec
     partition: Mapping[int | str, tuple[str, Converter | None]]
 
 
 def read_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tuple[ManifestEntry, ...]:
-    """DA-9: all entries of a manifest, deleted ones included, with the numbers they inherit from it; cached.
+    """DA-9: all entries of a manifest, including deleted ones, with inherited numbers; cached.
 
-    A null data or file sequence number of an ADDED entry is the manifest's; EXISTING and DELETED entries carry both,
-    except where the manifest is from v1, whose number is 0. Raises CorruptFileError naming the manifest.
+    A null data or file sequence number of an ADDED entry is that of the manifest. EXISTING and DELETED entries have
+    both, except in v1 manifests, whose number is 0. Raises CorruptFileError, which names the manifest.
     """
     location = manifest.manifest_path
     key = (
@@ -83,7 +83,7 @@ def read_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -
 
 
 def decode_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tuple[ManifestEntry, ...]:
-    """What `read_manifest` gives, from the file as it is now."""
+    """The result of `read_manifest`, from the current file."""
     return _decoded(io, manifest, metadata)[0]
 
 
@@ -106,12 +106,12 @@ def _decoded(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> tuple[ManifestEntry, ...]:
-    """The entries whose files are part of the snapshot."""
+    """The entries whose files belong to the snapshot."""
     return tuple(entry for entry in entries if entry.status is not EntryStatus.DELETED)
 
 
 def layout_of(container: Container) -> EntryLayout:
-    """The layout of the container's records, whatever their writer called the fields."""
+    """The layout of the container's records, for any field names."""
     schema = container.metadata.get("avro.schema")
     if schema is None:
         raise CorruptFileError(container.location, "its header has no Avro schema.")
@@ -162,7 +162,7 @@ def _entries(
 
 
 def _inherited(number: int | None, status: EntryStatus, manifest: ManifestFile) -> int | None:
-    """DA-9: a null number is the manifest's, for ADDED entries and for every entry of a v1 manifest."""
+    """DA-9: a null number is that of the manifest, for ADDED entries and for every entry of a v1 manifest."""
     if number is not None:
         return number
     if status is EntryStatus.ADDED or manifest.sequence_number == 0:
@@ -176,7 +176,7 @@ def _inherited(number: int | None, status: EntryStatus, manifest: ManifestFile) 
 def partition_fields(
     spec: PartitionSpec, layout: EntryLayout, location: str
 ) -> tuple[tuple[str, Converter | None], ...]:
-    """Where the values of the spec's fields are in a decoded record, in the order of the spec."""
+    """The positions of the spec's fields in a decoded record, in the order of the spec."""
     fields = []
     for field in spec.fields:
         found = (
@@ -242,9 +242,8 @@ def _content_file(
 
 
 def _check_delete_format(stored: Mapping[str, Any], manifest: ManifestFile) -> None:
-    """FM-17: a delete file in a format that nobody knows may go by rules that nobody knows, so bounds must not rule it
-    out either. Known ones that are not read (ORC, Avro) go by the known rules and fail when they are opened.
-    """
+    """FM-17: a delete file in an unknown format may follow unknown rules, so its bounds must not exclude it. Known
+    formats that cannot be read (ORC, Avro) follow the known rules, and fail when they are opened."""
     known = _DELETE_FORMATS.get(stored.get("content", 0))
     if known is not None and stored["file_format"].upper() not in known:
         raise UnsupportedFeatureError(
@@ -255,8 +254,7 @@ def _check_delete_format(stored: Mapping[str, Any], manifest: ManifestFile) -> N
 
 
 def _content(stored: Mapping[str, Any], manifest: ManifestFile) -> FileContent:
-    """FM-17: what the file is; a kind that we do not know or that is in the wrong manifest must not be read as another
-    one."""
+    """FM-17: the kind of the file. An unknown kind, or one in the wrong manifest, must not be read as another kind."""
     number = stored.get("content", 0)
     content = _CONTENTS.get(number)
     if content is None:
@@ -273,7 +271,7 @@ def _content(stored: Mapping[str, Any], manifest: ManifestFile) -> FileContent:
 
 
 def _equality_ids(stored: Mapping[str, Any], content: FileContent, manifest: ManifestFile) -> tuple[int, ...] | None:
-    """RD-6: equality and range deletes name their columns, in the order in which they are stored."""
+    """RD-6: equality and range deletes name their columns, in the stored order."""
     ids = stored.get("equality_ids")
     if content is not FileContent.EQUALITY_DELETES:
         return None
@@ -285,7 +283,7 @@ def _equality_ids(stored: Mapping[str, Any], content: FileContent, manifest: Man
 
 
 def _mapping(stored: Any) -> dict[int, Any] | None:
-    """A map of column ids, which Avro holds as an array of pairs, or as a map whose keys can only be strings."""
+    """A map of column ids. Avro stores it as an array of pairs, or as a map, whose keys can only be strings."""
     if stored is None:
         return None
     if isinstance(stored, dict):

@@ -1,4 +1,4 @@
-"""The fields of manifests and manifest lists: how we write them, and how those of any writer are found by field id.
+"""The fields of manifests and manifest lists: our Avro schemas, and how the fields of any writer are found by field id.
 
 Source: Iceberg table specification, "Manifests" (ids 0 to 4 and 100 to 145), "Manifest Lists" (ids 500 to 520) and
 "Avro" (logical types, array-backed maps).
@@ -22,14 +22,14 @@ from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.column_bounds import exact_decimal
 
 AvroSchema = Any
-"""An Avro schema as JSON has it: a name, a list for a union, a mapping otherwise."""
+"""An Avro schema as JSON: a name, a list for a union, otherwise a mapping."""
 Converter = Callable[[Any], Any]
 
 PARTITION_FIELD_ID: Final = 102
 RANGE_SPANS_FIELD_ID: Final = 2_147_483_533
-"""RD-13: ours; next to those of the columns of range delete files."""
+"""RD-13: our own field id, next to those of the columns of range delete files."""
 COLUMN_SUMMARIES_FIELD_ID: Final = 2_147_483_534
-"""FM-26: ours, of manifest lists."""
+"""FM-26: our own field of manifest lists."""
 
 FIELD_NAMES: Final[Mapping[int, str]] = {
     0: "status",
@@ -82,7 +82,7 @@ FIELD_NAMES: Final[Mapping[int, str]] = {
     RANGE_SPANS_FIELD_ID: "range_spans",
     COLUMN_SUMMARIES_FIELD_ID: "column_summaries",
 }
-"""What this module calls a field, whatever its writer called it."""
+"""Our name of a field, for any name that its writer used."""
 
 _MAPS: Final[Mapping[int, tuple[int, int, str]]] = {
     108: (117, 118, "long"),
@@ -92,7 +92,7 @@ _MAPS: Final[Mapping[int, tuple[int, int, str]]] = {
     125: (126, 127, "bytes"),
     128: (129, 130, "bytes"),
 }
-"""Field id of a map to the ids of its key and value and the value's type; keys are column ids."""
+"""Field id of a map to the ids of its key and value and the value's type. The keys are column ids."""
 
 
 # Writing ------------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ _MAPS: Final[Mapping[int, tuple[int, int, str]]] = {
 def entry_schema(
     format_version: int, partition_fields: list[AvroSchema], *, has_range_spans: bool = False
 ) -> AvroSchema:
-    """FM-9: the Avro schema of manifest entries. Without documentation: it would be half of a small manifest."""
+    """FM-9: the Avro schema of manifest entries. Documentation of fields would be half of a small manifest."""
     data_file = [
         _required(134, "int"),
         _required(100, "string"),
@@ -112,7 +112,7 @@ def entry_schema(
         *(_optional(field_id, _map_schema(field_id)) for field_id in _MAPS),
         _optional(131, "bytes"),
         _optional(132, {"type": "array", "element-id": 133, "items": "long"}),
-        # Elements are ints: Java casts them without looking, and a long ends every one of its scans.
+        # Elements are ints: Java casts them unchecked, and a long would fail every scan.
         _optional(135, {"type": "array", "element-id": 136, "items": "int"}),
         _optional(140, "int"),
     ]
@@ -121,7 +121,7 @@ def entry_schema(
     else:
         data_file.append(_optional(143, "string"))
     if has_range_spans:
-        # Of a primitive type: PyIceberg cannot pass over a record that it does not know.
+        # A primitive type, because PyIceberg cannot skip an unknown record.
         data_file.append(_optional(RANGE_SPANS_FIELD_ID, "bytes"))
     fields = [
         _required(0, "int"),
@@ -145,7 +145,7 @@ def manifest_list_schema(format_version: int, *, has_column_summaries: bool = Fa
     if format_version >= 3:
         fields.append(_optional(520, "long"))
     if has_column_summaries:
-        # Of a primitive type: PyIceberg cannot pass over a record that it does not know.
+        # A primitive type, because PyIceberg cannot skip an unknown record.
         fields.append(_optional(COLUMN_SUMMARIES_FIELD_ID, "bytes"))
     return {"type": "record", "name": "manifest_file", "fields": fields}
 
@@ -153,20 +153,20 @@ def manifest_list_schema(format_version: int, *, has_column_summaries: bool = Fa
 def partition_types(spec: PartitionSpec, schemas: Iterable[Schema]) -> tuple[PrimitiveType, ...]:
     """The type of each partition field (FM-30).
 
-    `schemas` are looked through in order for the source column, so that a spec whose column was dropped since keeps its
-    types as long as an older schema has it. Raises UnsupportedFeatureError when none has.
+    The source column is looked up in `schemas`, in order. So a spec whose column was dropped keeps its types as long as
+    an older schema has the column. Raises UnsupportedFeatureError if no schema has it.
     """
     candidates = tuple(schemas)
     return tuple(_partition_type(field, candidates) for field in spec.fields)
 
 
 def field_of(schema: Schema, field_id: int) -> NestedField | None:
-    """The column with that id at any depth, or None when the schema has none."""
+    """The column with that id at any depth; None if the schema has none."""
     return None if schema.find_column_name(field_id) is None else schema.find_field(field_id)
 
 
 def partition_avro_fields(spec: PartitionSpec, types: tuple[PrimitiveType, ...]) -> list[AvroSchema]:
-    """Avro fields of the partition record; a named type is spelled out once and then named, as Avro demands."""
+    """Avro fields of the partition record. A named type is defined once and then referenced, as Avro requires."""
     seen: set[str] = set()
     fields = []
     for field, field_type in zip(spec.fields, types, strict=True):
@@ -184,7 +184,7 @@ def partition_avro_fields(spec: PartitionSpec, types: tuple[PrimitiveType, ...])
 
 
 def to_avro_value(field_type: PrimitiveType) -> Converter | None:
-    """How a partition value is turned into what Avro stores; None when it is stored as it is."""
+    """Converts a partition value to its stored form; None if it is stored unchanged."""
     if isinstance(field_type, DecimalType):
         size, decimal_type = decimal_required_bytes(field_type.precision), field_type
         return lambda value: decimal_to_bytes(exact_decimal(value, decimal_type), size)
@@ -198,7 +198,7 @@ def to_avro_value(field_type: PrimitiveType) -> Converter | None:
 
 @dataclass(frozen=True, slots=True)
 class RenamedSchema:
-    """A writer's schema with our names for the fields and without logical types: what to decode a file with."""
+    """A writer's schema with our field names and without logical types, for decoding a file."""
 
     schema: AvroSchema
     partition: Mapping[int | str, tuple[str, Converter | None]]
@@ -213,7 +213,7 @@ def rename_by_field_id(record_schema: AvroSchema) -> RenamedSchema:
 
 
 def from_avro_value(avro_type: AvroSchema) -> Converter | None:
-    """How a stored partition value becomes Iceberg's internal one; None when it is that already (dates as days...)."""
+    """Converts a stored partition value to Iceberg's internal form; None if both are equal (dates as days...)."""
     if isinstance(avro_type, list):
         branches = [branch for branch in avro_type if branch != "null"]
         return from_avro_value(branches[0]) if branches else None
@@ -277,7 +277,7 @@ def _rename_field(
 
 
 def _spelled_out(avro_type: AvroSchema, named: Mapping[str, AvroSchema]) -> AvroSchema:
-    """The type with references to named types replaced by what they name."""
+    """The type with references to named types replaced by their definitions."""
     if isinstance(avro_type, list):
         return [_spelled_out(branch, named) for branch in avro_type]
     return named.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type

@@ -1,7 +1,7 @@
 """Writes manifests of format versions 2 and 3, for data files and for delete files.
 
-Source: Iceberg table specification, "Manifests". Ours because PyIceberg 0.12 writes neither delete manifests nor v3,
-and equality ids as `list<long>`, on which Java readers fail.
+Source: Iceberg table specification, "Manifests". PyIceberg 0.12 writes neither delete manifests nor v3, and it writes
+equality ids as `list<long>`, with which Java readers fail.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from tableformat.storage.side_by_side import WriteBytes
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What all manifests of one spec, schema, content and version share."""
+    """The common parts of all manifests of one spec, schema, content and version."""
 
     header: bytes
     codec: RecordCodec
     types: tuple[PrimitiveType, ...]
     partition: tuple[tuple[str, Converter | None], ...]
-    """Name of the partition field in a record and how its value is stored."""
+    """Name of the partition field in a record, and the conversion of its value."""
 
 
 _layouts: Final[BoundedCache[tuple[object, ...], _Layout]] = BoundedCache(256)
@@ -71,10 +71,10 @@ def write_manifest(
 ) -> ManifestFile:
     """Write the entries as one manifest of `spec`, to be added by snapshot `snapshot_id`.
 
-    DA-9: a null sequence number stays null, which means the commit's own, and only an ADDED entry may have one; a
-    rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table from the newest on,
-    needed for a spec whose source column has been dropped. The manifest's own sequence number is None until its list is
-    written. `write`: of `writes_side_by_side`, for a file that is there later.
+    DA-9: a null sequence number stays null, which means the number of the commit. Only an ADDED entry may have one; a
+    rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table, newest first, for a
+    spec whose source column was dropped. The manifest's own sequence number is None until its list is written. `write`
+    belongs to `writes_side_by_side`, for a file that is uploaded later.
     """
     deletes = [entry.file for entry in entries if isinstance(entry.file, DeleteFile)]
     layout = _layout(
@@ -108,15 +108,16 @@ def write_manifest(
 
 
 def refuse_other_readers(header: dict[str, str]) -> None:
-    """RD-6: takes the spec out of the header of a manifest with range deletes. Readers that match deletes by partition
-    alone, and would never open a range delete file, need it and fail. Others take the spec from the table."""
+    """RD-6: removes the spec from the header of a manifest with range deletes. Readers that match deletes only by
+    partition, and never open a range delete file, need the spec and fail. Other readers take the spec from the table.
+    """
     header.pop("partition-spec", None)
 
 
 def partition_summaries(
     partitions: Sequence[tuple[Any, ...]], types: tuple[PrimitiveType, ...]
 ) -> tuple[PartitionFieldSummary, ...]:
-    """For each partition field: whether it is null or NaN anywhere, and its least and greatest other value."""
+    """For each partition field: whether null or NaN occurs, and the least and greatest other value."""
     return tuple(
         _summary([partition[position] for partition in partitions], field_type)
         for position, field_type in enumerate(types)
@@ -137,7 +138,8 @@ def _layout(
     schema_text = schemas[0].model_dump_json()
     spec_text = spec.model_dump_json()
     types = partition_types(spec, schemas)
-    # Types are part of it: a source column that was dropped is in no current schema, and another table's is another.
+    # Types are part of the cache key: a dropped source column is in no current schema, and another table has other
+    # types.
     key = (schema_text, spec_text, tuple(map(str, types)), content, format_version, has_range_deletes, has_range_spans)
     layout = _layouts.get(key)
     if layout is None:
@@ -168,7 +170,7 @@ def _layout(
 def _record(
     entry: ManifestEntry, content: ManifestContent, spec: PartitionSpec, layout: _Layout, format_version: int
 ) -> dict[str, Any]:
-    """DA-9: what an entry stores of its numbers."""
+    """DA-9: the stored sequence numbers of an entry."""
     file = entry.file
     if entry.status is not EntryStatus.ADDED and (file.sequence_number is None or file.file_sequence_number is None):
         raise InvalidArgumentError(
@@ -214,7 +216,7 @@ def _common_record(file: ContentFile, layout: _Layout) -> dict[str, Any]:
 
 
 def _kind_record(file: DataFile | DeleteFile) -> dict[str, Any]:
-    """RD-6: a range delete is an equality delete to the manifest, with its key columns in `equality_ids`."""
+    """RD-6: in the manifest a range delete is an equality delete, with its key columns in `equality_ids`."""
     if isinstance(file, DataFile):
         return {"content": int(file.content), "first_row_id": file.first_row_id}
     is_equality = file.content is FileContent.EQUALITY_DELETES
@@ -237,7 +239,8 @@ def _pairs(mapping: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
 
 
 def _min_sequence_number(live_files: Sequence[ContentFile]) -> int | None:
-    """The smallest explicit number: files that inherit get the commit's, which is larger than all before it."""
+    """The smallest explicit number. Files that inherit get the number of the commit, which is greater than all before
+    it."""
     return min((file.sequence_number for file in live_files if file.sequence_number is not None), default=None)
 
 
@@ -250,7 +253,7 @@ def _summary(values: Sequence[Any], field_type: PrimitiveType) -> PartitionField
     comparable = [value for value in values if value is not None and not (floating and math.isnan(value))]
     lowest, highest = (min(comparable), max(comparable)) if comparable else (None, None)
     if floating and comparable:
-        # Readers order -0.0 before 0.0 while Python finds them equal: make the bounds hold for both.
+        # Readers order -0.0 before 0.0, but Python considers them equal: make the bounds valid for both.
         lowest, highest = lowest if lowest else -0.0, highest if highest else 0.0
     return PartitionFieldSummary(
         contains_null=any(value is None for value in values),
