@@ -193,7 +193,7 @@ class OwnedFiles:
             return None  # A null byte: no path at all.
 
     def _real(self, path: str) -> str:
-        """As `os.path.realpath`; the directories are the same for most files, and resolved once."""
+        """Like `os.path.realpath`. Most files share a directory, which is resolved once."""
         if os.path.islink(path) or not os.path.isabs(path):
             return os.path.realpath(path)
         folder, name = os.path.split(path)
@@ -214,7 +214,7 @@ class OwnedFiles:
 
 
 def table_uuid_of(io: FileIO, location: str) -> str | None:
-    """Whose metadata file it is; None when that is not known. Raises CorruptFileError when there is no such file."""
+    """The table UUID in a metadata file; None if it is unknown. Raises CorruptFileError if the file does not exist."""
     data = read_bytes(io, location)
     try:
         text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
@@ -224,14 +224,14 @@ def table_uuid_of(io: FileIO, location: str) -> str | None:
 
 
 def _is_below_a_root(directory: str) -> bool:
-    """Whether the directory is any but the root of a file system or store."""
+    """Whether the directory is not the root of a file system or store."""
     path = local_path(directory)
     inside = PurePosixPath(path).parts[1:] if path is not None else directory.rstrip("/").split("/")[3:]
     return bool(inside)
 
 
 def _remove_emptied(directory: str, root: str) -> None:
-    """The directory and those above it, while they are empty, up to the table's location."""
+    """Remove the directory and its parents while they are empty, up to the table's location."""
     while directory.startswith(root):
         try:
             os.rmdir(directory)

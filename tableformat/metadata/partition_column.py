@@ -17,14 +17,14 @@ from tableformat.metadata.manifests.manifest_schema import partition_types
 
 
 def schemas_newest_first(metadata: TableMetadata) -> tuple[Schema, ...]:
-    """The current schema, then the others from the newest on: where to look for the source column of an old spec."""
+    """The current schema, then the others from newest to oldest, to find the source column of an old spec."""
     return (metadata.schema(), *reversed(metadata.schemas))
 
 
 def partition_labels(metadata: TableMetadata) -> dict[int, str]:
-    """What `partition_column` calls each partition field that the table ever had, by field id.
+    """The names in `partition_column` of all partition fields in the table's history, by field id.
 
-    Its name in the newest spec that has it; two fields of one name get their field ids appended.
+    A field has its name in the newest spec that has it. If two fields have one name, their field ids are appended.
     """
     names = {field.field_id: field.name for spec in metadata.specs().values() for field in spec.fields}
     given = Counter(names.values())
@@ -32,9 +32,9 @@ def partition_labels(metadata: TableMetadata) -> dict[int, str]:
 
 
 def partition_column(metadata: TableMetadata, files: Sequence[ContentFile]) -> pa.StructArray | None:
-    """One struct for each file, with every partition field that the table ever had, by field id.
+    """One struct for each file, with every partition field in the table's history, by field id.
 
-    A field that the file's own spec lacks is null. None when the table has no partition fields at all.
+    A field that the file's spec lacks is null. None if the table has no partition fields.
     """
     fields: dict[int, PrimitiveType] = {}
     positions: dict[int, dict[int, int]] = {}

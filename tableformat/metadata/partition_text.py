@@ -1,6 +1,6 @@
 """Parses partition fields: `"bucket(16, id1)"`, `"day(ts)"`, `"truncate(4, name)"`, `"country"`.
 
-The names are Iceberg's transforms; `days(ts)` and the like, as Spark spells them, mean the same.
+The names are Iceberg's transforms. Spark's spellings, such as `days(ts)`, are synonyms.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ _CALL = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*\(\s*(?P<arguments>.*?)\s*\)\s*$",
 
 
 def partition_spec(schema: Schema, partition_by: Sequence[str]) -> PartitionSpec:
-    """The spec with id 0 over a schema whose field ids are assigned; field names as Iceberg's own builders choose them.
+    """The spec with id 0 over a schema with assigned field ids. Field names are those of Iceberg's own builders.
 
-    Raises InvalidArgumentError for text that names no transform or a transform that the column's type does not have.
+    Raises InvalidArgumentError for text that is not a transform, and for a transform that the column's type does not
+    support.
     """
     fields: list[PartitionField] = []
     for position, text in enumerate(partition_by):
@@ -79,8 +80,8 @@ def partition_spec(schema: Schema, partition_by: Sequence[str]) -> PartitionSpec
 
 
 def refuse_names_of_columns(spec: PartitionSpec, schema: Schema) -> None:
-    """InvalidArgumentError for a partition field of a new table that has the name of a column, unless it holds the
-    column's own values."""
+    """Raise InvalidArgumentError for a partition field of a new table that has the name of a column, unless it is the
+    identity of that column."""
     for field in spec.fields:
         column = schema.find_column_name(field.source_id)
         is_own = isinstance(field.transform, IdentityTransform) and field.name == column
@@ -94,7 +95,7 @@ def refuse_names_of_columns(spec: PartitionSpec, schema: Schema) -> None:
 
 
 def free_name(name: str, schema: Schema) -> str:
-    """A name for a partition field that no column has."""
+    """A name for a partition field that is not a column name."""
     names = (f"{name}_part{number or ''}" for number in count())
     return next(each for each in names if each not in schema.column_names)
 
@@ -125,7 +126,7 @@ def _parse(text: str) -> tuple[Transform[Any, Any], str, str]:
 
 
 _SUFFIXES = {"void": "null"}
-"""Endings of field names that are not the transform's own name."""
+"""Suffixes of field names that differ from the transform's name."""
 
 
 def _unquote(text: str) -> str:
@@ -136,7 +137,7 @@ def _unquote(text: str) -> str:
 
 
 def human_text(transform: Transform[Any, Any], value_type: IcebergType, value: Any) -> str:
-    """A partition value as people and paths have it; days and hours beyond Python's years as ISO 8601 writes them."""
+    """A partition value as text for people and paths. Days and hours outside of Python's years are in ISO 8601."""
     try:
         return transform.to_human_string(value_type, value)
     except OverflowError:
@@ -160,7 +161,8 @@ _UNITS: dict[type, Literal["D", "h", "us", "ns"]] = {
 
 def value_of_text(text: str, field_type: PrimitiveType) -> Any:
     """A value of an identity partition in Iceberg's internal representation, from the name of a directory
-    (`day=2026-01-31`). A timestamp without a zone is UTC. ValueError for text that is no value of the type."""
+    (`day=2026-01-31`). A timestamp without a zone is UTC. Raises ValueError for text that is not a value of the type.
+    """
     if isinstance(field_type, UUIDType):
         return UUID(text)
     if isinstance(field_type, BinaryType | FixedType):

@@ -2,7 +2,7 @@
 
     magic  blob*  magic  footer payload (JSON)  payload size: 4 bytes, little endian  flags: 4 bytes  magic
 
-Source: Puffin specification. PyIceberg reads no compressed footers, checks no sizes and writes no Puffin files.
+Source: Puffin specification. PyIceberg does not read compressed footers, check sizes or write Puffin files.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ CARDINALITY: Final = "cardinality"
 _TRAILER: Final = struct.Struct("<i4s4s")
 _COMPRESSED_FOOTER: Final = 1
 _TAIL_BYTES: Final = 64 * 1024
-"""The end of the file that the first read fetches; a footer that fits needs no second one."""
+"""The number of bytes at the end of the file in the first read. A smaller footer needs no second read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobMetadata:
-    """One blob as the footer describes it."""
+    """A blob in the footer."""
 
     type: str
     fields: tuple[int, ...]
-    """Field ids that the blob was computed for."""
+    """Field ids for which the blob was computed."""
     snapshot_id: int
-    """-1 for a deletion vector: the file is written before its snapshot exists."""
+    """-1 for a deletion vector, because the file is written before its snapshot exists."""
     sequence_number: int
     offset: int
-    """Where the blob begins in the file, in bytes."""
+    """Offset of the blob in the file, in bytes."""
     length_bytes: int
     compression_codec: str | None = None
     """None, `lz4` or `zstd`."""
@@ -57,7 +57,8 @@ class PuffinFooter:
 
 
 def read_footer(io: FileIO, location: str, file_size_bytes: int | None = None) -> PuffinFooter:
-    """The footer, with one read at the end of the file unless it is large. Raises CorruptFileError naming the file."""
+    """The footer, in one read at the end of the file unless it is large. Raises CorruptFileError, which names the file.
+    The footer, in one read at the end of the file unless it is large. Raises CorruptFileError, which names the file."""
     with open_input(io, location, file_size_bytes) as file:
         size = file.size() if file_size_bytes is None else file_size_bytes
         tail_start = max(0, size - _TAIL_BYTES)
@@ -83,7 +84,7 @@ def read_footer(io: FileIO, location: str, file_size_bytes: int | None = None) -
 def read_blob(
     io: FileIO, location: str, *, offset: int, length_bytes: int, file_size_bytes: int | None = None
 ) -> bytes:
-    """The bytes of one blob as they are in the file, with one ranged read. Raises CorruptFileError naming the file."""
+    """The stored bytes of one blob, in one ranged read. Raises CorruptFileError, which names the file."""
     with open_input(io, location, file_size_bytes) as file:
         blob = _read_at(file, offset, length_bytes) if offset >= 0 <= length_bytes else b""
     if len(blob) != length_bytes:
@@ -94,7 +95,7 @@ def read_blob(
 def encode_puffin(
     blobs: Sequence[tuple[BlobMetadata, bytes]], properties: Mapping[str, str] | None = None
 ) -> tuple[bytes, PuffinFooter]:
-    """A whole file with the blobs uncompressed, and its footer: the blobs with their final offsets and lengths."""
+    """A complete file with uncompressed blobs, and its footer: the blobs with their final offsets and lengths."""
     content = bytearray(MAGIC)
     placed = []
     for metadata, blob in blobs:
@@ -111,9 +112,9 @@ def encode_puffin(
 
 
 def with_blobs(data: bytes, change: Callable[[BlobMetadata], BlobMetadata], location: str) -> bytes:
-    """The same file with other words about its blobs, which stay where they are in it; the footer is not compressed.
+    """The same file with another description of its blobs, whose offsets do not change. The footer is not compressed.
 
-    CorruptFileError for a file that is none, with `location` as its name.
+    Raises CorruptFileError, with `location` as the name, for a file that is not a Puffin file.
     """
     if len(data) < _TRAILER.size + 2 * len(MAGIC):
         raise CorruptFileError(location, f"{len(data)} bytes are too few for a Puffin file.")
@@ -129,10 +130,10 @@ def with_blobs(data: bytes, change: Callable[[BlobMetadata], BlobMetadata], loca
 
 
 def deletion_vector_metadata(referenced_data_file: str, cardinality: int) -> BlobMetadata:
-    """What the footer says about a deletion vector; offset and length are filled in by `encode_puffin`."""
+    """The footer entry of a deletion vector. `encode_puffin` sets offset and length."""
     return BlobMetadata(
         type=DELETION_VECTOR_V1,
-        # The reserved field id of the row position metadata column `_pos`.
+        # The reserved field id of the metadata column `_pos`.
         fields=(2147483645,),
         snapshot_id=-1,
         sequence_number=-1,

@@ -1,4 +1,4 @@
-"""Every file that a table's metadata names, over all retained snapshots."""
+"""All files that a table's metadata names, over all retained snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reachable_files(metadata: TableMetadata, metadata_location: str, io: FileIO)
 
 
 def files_to_purge(metadata: TableMetadata, metadata_location: str, io: FileIO, *, table: str) -> frozenset[str]:
-    """The files that go with the table. UnsupportedFeatureError where they have to stay (MT-65)."""
+    """The files to remove with the table. Raises UnsupportedFeatureError if they have to stay (MT-65)."""
     if not may_remove_files(metadata.properties):
         raise UnsupportedFeatureError(
             f"{table} cannot be purged: its property {GC_ENABLED} is false, because other tables may use its files. "

@@ -1,6 +1,6 @@
 """`readable_metrics`: the statistics of files by column name, with bounds as values.
 
-Source: Iceberg's metadata tables, which have the column in `files`, `entries` and their relatives.
+Source: Iceberg's metadata tables `files`, `entries` and related ones, which have this column.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _BOUNDS: Final = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
 
 
 def readable_metrics(schema: Schema, files: Sequence[DataFile | DeleteFile]) -> pa.StructArray:
-    """A struct for each file, with a struct for each column of `schema` that is no list, map or struct, by name.
+    """A struct for each file. It has a struct for each primitive column of `schema`, by name.
 
-    `lower_bound` and `upper_bound` have the column's type. NULL is a statistic that the file lacks, and a bound whose
-    bytes, which `lower_bounds` and `upper_bounds` show, are no value of the type.
+    `lower_bound` and `upper_bound` have the column's type. NULL means that the file lacks the statistic, or that the
+    bytes of a bound, which `lower_bounds` and `upper_bounds` show, are not a value of the type.
     """
     columns = {
         name: field
@@ -61,7 +61,7 @@ def _each(files: Sequence[DataFile | DeleteFile], attribute: str, field_id: int)
 
 
 def _reader(column: NestedField) -> Callable[[bytes | None], Any]:
-    """Bounds repeat: partitions, dates, flags."""
+    """Cached, because bounds repeat: partitions, dates, flags."""
     field_type = column.field_type
     assert isinstance(field_type, PrimitiveType)
 

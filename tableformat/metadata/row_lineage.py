@@ -1,7 +1,7 @@
-"""Row lineage: the id of a row, whatever file it is in, and the sequence number of its last change.
+"""Row lineage: the id of a row, independent of its file, and the sequence number of its last change.
 
-A data file that stores neither column, or a null in one, inherits: the row id is the file's `first_row_id` plus the
-position, the sequence number is the file's data sequence number.
+If a data file stores neither column, or a null, the values are inherited: the row id is the file's `first_row_id` plus
+the position, the sequence number is the file's data sequence number.
 
 Source: Iceberg table specification, "Row Lineage" and "Reserved Field IDs".
 """
@@ -24,7 +24,7 @@ ROW_LINEAGE_NAMES: Final = tuple(field.name for field in ROW_LINEAGE_FIELDS)
 
 
 def schema_with_row_lineage(schema: Schema) -> Schema:
-    """The schema with the two columns behind its own; a column of the table keeps a name that it has already."""
+    """The schema followed by the two columns. A column of the table with one of the names takes precedence."""
     names = {field.name for field in schema.fields}
     more = (field for field in ROW_LINEAGE_FIELDS if field.name not in names)
     return Schema(

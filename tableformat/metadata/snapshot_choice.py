@@ -22,7 +22,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 def head_view(metadata: TableMetadata, io: FileIO, branch: str = MAIN_BRANCH) -> SnapshotView:
     """The head of a branch, read with the table's current schema.
 
-    `main` may have no snapshot yet; any other branch that is not there raises SnapshotNotFoundError.
+    `main` may have no snapshot yet. Raises SnapshotNotFoundError if another branch does not exist.
     """
     ref = metadata.refs.get(branch)
     if ref is None:
@@ -35,7 +35,7 @@ def head_view(metadata: TableMetadata, io: FileIO, branch: str = MAIN_BRANCH) ->
 
 
 def view_of_tag(metadata: TableMetadata, io: FileIO, tag: str) -> SnapshotView:
-    """The snapshot that a tag names, with that snapshot's own schema."""
+    """The snapshot of a tag, with the schema of that snapshot."""
     ref = metadata.refs.get(tag)
     if ref is None or ref.snapshot_ref_type != SnapshotRefType.TAG:
         raise SnapshotNotFoundError(f"no tag {tag!r}.{nearest_hint(tag, _names(metadata, 'tag'))}")
@@ -43,16 +43,16 @@ def view_of_tag(metadata: TableMetadata, io: FileIO, tag: str) -> SnapshotView:
 
 
 def view_at(metadata: TableMetadata, io: FileIO, snapshot_id: int) -> SnapshotView:
-    """One snapshot by id, with that snapshot's own schema."""
+    """A snapshot by id, with the schema of that snapshot."""
     snapshot = _snapshot(metadata, snapshot_id)
     return SnapshotView(metadata, io, snapshot, schema_of(metadata, snapshot))
 
 
 def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int, branch: str) -> SnapshotView:
-    """PR-6: what the branch showed at a moment, which is later than or equal to the snapshot's own commit time.
+    """PR-6: the snapshot that was current on the branch at a time, which may be later than the snapshot's commit time.
 
-    `main` follows the snapshot log, which knows of rollbacks; other branches follow their ancestors.
-    A datetime without a zone, and text without one, is UTC; a number is milliseconds since 1970-01-01 UTC.
+    `main` uses the snapshot log, which includes rollbacks. Other branches use their ancestors. A datetime or text
+    without a time zone is UTC; a number is milliseconds since 1970-01-01 UTC.
     """
     moment_ms = to_epoch_ms(moment)
     if branch == MAIN_BRANCH:
@@ -68,7 +68,7 @@ def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int
 
 
 def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """The snapshot, its parent, and so on, as far as they are retained."""
+    """The snapshot, its parent, and so on, up to the oldest retained one."""
     by_id = snapshots_by_id(metadata)
     while snapshot is not None:
         yield snapshot
@@ -86,7 +86,7 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
 
 
 def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
-    """Milliseconds since 1970-01-01 UTC; `name` is the argument that errors name."""
+    """Milliseconds since 1970-01-01 UTC. `name` is the argument for error messages."""
     if isinstance(moment, bool):
         raise InvalidArgumentError(f"{name} must be a datetime, ISO 8601 text or milliseconds, not a bool.")
     if isinstance(moment, int):
@@ -116,7 +116,7 @@ def _moment_text(epoch_ms: int) -> str:
 
 
 def _first_hint(metadata: TableMetadata, branch: str) -> str:
-    """When `main` got the first snapshot that is still known."""
+    """The time of the first known snapshot of `main`."""
     log = metadata.snapshot_log
     return (
         f" The first that is known is of {_moment_text(log[0].timestamp_ms)}." if log and branch == MAIN_BRANCH else ""

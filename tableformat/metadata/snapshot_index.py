@@ -1,8 +1,8 @@
-"""The snapshots of a table by id.
+"""An index of a table's snapshots by id.
 
-A model looks through all of them for each question, and a commit asks a dozen: beside some thousand retained snapshots
-that was most of its time. Models are frozen, and the next state of a table shares the snapshots of the last one, so an
-index of a state is that of the last one and what has come.
+PyIceberg's models search all snapshots for each lookup, and a commit makes a dozen lookups: with some thousand retained
+snapshots that was most of its time. Models are frozen, and the next state of a table shares the snapshots of the
+previous one. So its index is the previous index plus the new snapshots.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class _Index:
 
 
 _indexes: Final[BoundedCache[UUID | None, _Index]] = BoundedCache(_TABLES_MAX)
-"""Of the state of each table that was asked last."""
+"""The index of each table's state that was used last."""
 
 
 def snapshot_by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot | None:
-    """The snapshot, where the table retains it."""
+    """The snapshot, if the table retains it."""
     return snapshots_by_id(metadata).get(snapshot_id)
 
 
 def snapshots_by_id(metadata: TableMetadata) -> Mapping[int, Snapshot]:
-    """All snapshots that the table retains."""
+    """All retained snapshots."""
     snapshots = metadata.snapshots
     index = _indexes.get(metadata.table_uuid)
     if index is not None and index.snapshots is snapshots:
@@ -50,10 +50,10 @@ def snapshots_by_id(metadata: TableMetadata) -> Mapping[int, Snapshot]:
 
 
 def continues(before: Sequence[Any], now: Sequence[Any]) -> bool:
-    """Whether a list begins with all frozen objects of an older one.
+    """Whether a list begins with all frozen objects of an older list.
 
-    They are compared object by object, and what is the same object is not looked into. Lists of a table that was loaded
-    anew share none, which the first one tells.
+    Objects are compared by identity only. The lists of a table that was loaded again share none, which the first object
+    shows.
     """
     if not before:
         return True
@@ -61,5 +61,5 @@ def continues(before: Sequence[Any], now: Sequence[Any]) -> bool:
 
 
 def _by_id(snapshots: Sequence[Snapshot]) -> dict[int, Snapshot]:
-    """Of snapshots that broken metadata gives the same id the first one, as models do."""
+    """If invalid metadata gives several snapshots one id, the first counts, as in the models."""
     return {snapshot.snapshot_id: snapshot for snapshot in reversed(snapshots)}

@@ -1,4 +1,4 @@
-"""`SnapshotView`: one snapshot of one table, pinned, from which scans, plans and jobs read."""
+"""`SnapshotView`: one pinned snapshot of one table, from which scans, plans and jobs read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyiceberg.table.snapshots import Snapshot
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SnapshotView:
-    """Immutable. Reads through it see the same rows for ever."""
+    """Immutable. Reads always return the same rows."""
 
     metadata: TableMetadata
     io: FileIO
     snapshot: Snapshot | None
-    """None for a table or branch without snapshots: it has no rows."""
+    """None for a table or branch without snapshots, which has no rows."""
     schema: Schema
-    """The schema that rows are returned in: the table's current one at the head of a branch, the snapshot's own
-    otherwise."""
+    """The schema of returned rows: the table's current schema at the head of a branch, otherwise the schema of the
+    snapshot."""
 
     def __repr__(self) -> str:
         at = "no snapshot" if self.snapshot is None else f"snapshot {self.snapshot.snapshot_id}"
@@ -39,5 +39,5 @@ class SnapshotView:
 
 
 def last_sequence_number(metadata: TableMetadata) -> int:
-    """The table's, over all of its branches; v1 tables, which cannot be written to, have none."""
+    """The last sequence number of the table, over all branches; 0 for v1 tables, which cannot be written."""
     return 0 if isinstance(metadata, TableMetadataV1) else int(metadata.last_sequence_number)

@@ -1,8 +1,8 @@
-"""PyIceberg's models of table statistics, for blobs of every type.
+"""PyIceberg's models of table statistics, extended to blobs of every type.
 
-Which types of blobs a Puffin file has is an open list: each engine may write its own. PyIceberg 0.12 knows two, and
-refuses the whole table where a statistics file has another. Its models are made anew here with any text as the type,
-in this process; what is read is written as it was.
+The types of blobs in a Puffin file are an open list: each engine may write its own. PyIceberg 0.12 knows two types and
+refuses the whole table if a statistics file has another. This module rebuilds its models in this process, with any text
+as the type. Blobs are written back unchanged.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _HOLDERS: Final[tuple[type[BaseModel], ...]] = (
     *(BlobMetadata, StatisticsFile, TableMetadataV1, TableMetadataV2, TableMetadataV3, TableMetadataWrapper),
     *(SetStatisticsUpdate, CommitTableRequest, CommitTableResponse),
 )
-"""What has blobs in it, each after what it consists of."""
+"""The models that contain blobs, each after its parts."""
 _REST: Final = "pyiceberg.catalog.rest"
-"""Its answers hold table metadata; imported later it takes the models as they are then."""
+"""Its responses contain table metadata. If it is imported later, it uses the extended models."""
 
 
 @cache
 def accept_every_blob_type() -> None:
-    """FM-3: to be called before metadata is parsed; what it changes stays changed."""
+    """FM-3: to be called before metadata is parsed. The change is permanent."""
     BlobMetadata.model_fields["type"].annotation = str
     for model in _HOLDERS:
         model.model_rebuild(force=True)

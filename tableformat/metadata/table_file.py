@@ -42,11 +42,11 @@ accept_every_blob_type()
 
 
 def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[TableMetadata, FileIO, str]:
-    """The metadata, the FileIO to read the table with, and where the metadata file is.
+    """The metadata, the FileIO for the table, and the location of the metadata file.
 
-    `location` is a metadata file, compressed or not, or a table directory: then `metadata/version-hint.text` says which
-    file is current, or the one with the highest version is. `properties` configure the FileIO. A table that is no
-    longer where its metadata says is read from where the metadata file is (`RelocatedFileIO`).
+    `location` is a metadata file, compressed or not, or a table directory. In a directory, `metadata/version-hint.text`
+    names the current file, otherwise the file with the highest version is current. `properties` configure the FileIO. A
+    table that is not at the location in its metadata is read relative to the metadata file (`RelocatedFileIO`).
 
     Raises TableNotFoundError, CorruptFileError, InvalidArgumentError for a kind of URI that no FileIO reads, or
     UnsupportedFeatureError for a newer format version.

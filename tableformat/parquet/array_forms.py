@@ -1,7 +1,7 @@
 """Arrays in another form of the same type: other offsets and field ids, without run ends, views or extension types.
 
-A null struct has children all the same, and Arrow may mark them as null. PyArrow's Parquet writer and Arrow's casts
-refuse such nulls where the child is required. No value under a null parent is ever stored, so the mark is dropped.
+A null struct has children, and Arrow may mark them as null. PyArrow's Parquet writer and Arrow's casts refuse such
+nulls if the child is required. A value under a null parent is never stored, so the mark is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def null_column(row_count: int, target: pa.DataType) -> pa.Array:
 
 
 def has_required_parts(data_type: pa.DataType) -> bool:
-    """Whether anything inside may not be null. The key of a map never may, and Arrow sees to that itself."""
+    """Whether any part is required. The key of a map always is, which Arrow enforces itself."""
     is_map = pa.types.is_map(data_type)
     parts = [*_parts_of(data_type.key_type), data_type.item_field] if is_map else _parts_of(data_type)
     return any(not part.nullable or has_required_parts(part.type) for part in parts)
@@ -42,8 +42,8 @@ def batch_as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def plain_type(of: pa.DataType) -> pa.DataType:
-    """The type without views of text and bytes and without run ends, also inside of others: PyArrow takes and compares
-    no rows of them."""
+    """The type without string and binary views and without run ends, at every level: PyArrow can neither take nor
+    compare their rows."""
     if pa.types.is_run_end_encoded(of):
         return plain_type(of.value_type)
     if pa.types.is_string_view(of):
@@ -52,12 +52,12 @@ def plain_type(of: pa.DataType) -> pa.DataType:
 
 
 def storage_of(of: pa.DataType) -> pa.DataType:
-    """The type with the storage of extension types in their place, also inside of others."""
+    """The type with extension types replaced by their storage, at every level."""
     return storage_of(of.storage_type) if isinstance(of, pa.BaseExtensionType) else with_parts(of, storage_of)
 
 
 def with_parts(of: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """A struct, list or map with other types of its parts; any other type as it is."""
+    """A struct, list or map with other types of its parts. Any other type is returned unchanged."""
 
     def changed(part: pa.Field) -> pa.Field:
         return part.with_type(change(part.type))
@@ -70,8 +70,8 @@ def with_parts(of: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) ->
 
 
 def as_type(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The array in a type that differs in form only. Nulls of required parts that lie under a null parent are gone;
-    others are kept, and the Parquet writer refuses them."""
+    """The array in a type that differs only in form. Nulls of required parts under a null parent are removed. Other
+    nulls are kept, and the Parquet writer refuses them."""
     if array.type == target and not has_required_parts(target):
         return array
     if pa.types.is_struct(target):
@@ -88,7 +88,7 @@ def as_type(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Whether it is a list of any of Arrow's kinds, which Parquet stores in one way."""
+    """Whether it is one of Arrow's list types, which Parquet stores in the same way."""
     types = pa.types
     kinds = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
     return any(is_kind(data_type) for is_kind in kinds)
@@ -107,7 +107,7 @@ def list_with(data_type: pa.DataType, element: pa.Field) -> pa.DataType:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The array without its validity bitmap: for a required part, whose nulls are never written."""
+    """The array without its validity bitmap, for a required part, whose nulls are never written."""
     if array.null_count == 0:
         return array
     if isinstance(array, pa.ExtensionArray):
@@ -125,14 +125,15 @@ def without_nulls(array: pa.Array) -> pa.Array:
 
 
 def list_lengths(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Elements of each list, 0 for a null one."""
+    """The number of elements of each list, 0 for a null list."""
     counts = pc.if_else(pc.is_valid(array), pc.list_value_length(array).cast(pa.int64()), 0)
     result: npt.NDArray[np.int64] = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False)
     return result
 
 
 def elements(array: pa.Array) -> pa.Array:
-    """The elements of all lists that are not null. PyArrow's `flatten` makes no empty array of an extension type."""
+    """The elements of all lists that are not null. PyArrow's `flatten` cannot create an empty array of an extension
+    type."""
     return array.flatten() if list_lengths(array).any() else pa.nulls(0, array.type.value_type)
 
 
@@ -171,8 +172,8 @@ def _map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
 
 
 def _compacted(array: pa.MapArray) -> pa.MapArray:
-    """The same maps: a null one may span entries, and a slice shares those of its parent. Taking every row leaves both
-    behind."""
+    """The same maps, rebuilt: a null map may span entries, and a slice shares the entries of its parent. Taking every
+    row removes both."""
     return array.take(pa.array(np.arange(len(array))))
 
 

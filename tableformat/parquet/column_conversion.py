@@ -1,11 +1,11 @@
-"""Converts a column of a data file to the type that it has in the table's schema now.
+"""Converts a column of a data file to its type in the table's current schema.
 
-Fields are matched by id at every level: renamed, reordered, dropped, added and promoted fields of structs, elements
-of lists and values of maps included. Buffers are kept wherever the type allows it; PyIceberg's own projection
-rebuilds lists from their offsets and loses null lists and slices on the way.
+Fields are matched by id at every level, including renamed, reordered, dropped, added and promoted fields of structs,
+elements of lists and values of maps. Buffers are reused if the type allows it. PyIceberg's own projection rebuilds
+lists from their offsets, and loses null lists and slices.
 
-Reading is lenient: stored values are promoted and never judged. Writing is strict, and apart from this
-(`write/rows/column_casts.py`): there every value that does not fit is named.
+Reading is lenient: stored values are promoted and not checked. Writing is strict and separate
+(`write/rows/column_casts.py`): it reports every value that does not fit.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tableformat.parquet.array_forms import as_type, is_list
 from tableformat.parquet.parquet_columns import field_id_of
 
 Conversion = Callable[[pa.Array], pa.Array]
-"""From an array of the file's type to one of the same length of the wanted type."""
+"""Converts an array of the file's type to one of the same length in the wanted type."""
 SAME: Final[Conversion | None] = None
-"""No conversion: the file has the wanted type and fields already."""
+"""No conversion: the file has the wanted type and fields."""
 
 
 def conversion(
     source: pa.Field, target: NestedField, target_type: pa.DataType, missing: MissingValues
 ) -> Conversion | None:
-    """How to get the target from a column of the file; SAME where nothing changes.
+    """The conversion of a column of the file to the target; SAME if nothing changes.
 
-    `source` carries field ids, at every level, in its metadata. CorruptFileError when the file's type can never be
-    the target's.
+    `source` has field ids at every level in its metadata. Raises CorruptFileError if the file's type cannot become the
+    target's.
     """
     source_type = _storage(source.type)
     match target.field_type:
@@ -53,7 +53,7 @@ def conversion(
 
 
 class MissingValues:
-    """What a field that a data file does not have reads as."""
+    """The value of a field that a data file lacks."""
 
     def __init__(self, location: str, constants: Mapping[int, Any]) -> None:
         """`constants` are the values of identity partition fields by source field id, in Iceberg's internal
@@ -62,10 +62,10 @@ class MissingValues:
         self._constants = constants
 
     def scalar(self, field: NestedField, arrow_type: pa.DataType) -> pa.Scalar:
-        """FM-21: the partition's value, else the field's initial default, else null.
+        """FM-21: the partition's value, otherwise the field's initial default, otherwise null.
 
-        Source: Iceberg table specification, "Column Projection". CorruptFileError for a required field with none of
-        them.
+        Source: Iceberg table specification, "Column Projection". Raises CorruptFileError for a required field without a
+        value.
         """
         if field.field_id in self._constants:
             return scalar_of(self._constants[field.field_id], arrow_type)
@@ -75,7 +75,7 @@ class MissingValues:
             raise CorruptFileError(
                 self.location, f"the file lacks column {field.name!r} ({field.field_id}), which is required."
             )
-        # `pa.scalar(None, ...)` knows no nested type with a uuid in it.
+        # `pa.scalar(None, ...)` does not support nested types that contain a UUID.
         return pa.nulls(1, arrow_type)[0]
 
 
@@ -159,7 +159,7 @@ def _map_conversion(
 
 
 def _rebuilt(array: pa.Array, target_type: pa.DataType, children: list[pa.Array]) -> pa.Array:
-    """The same lists, null ones and a slice's offset included, over other elements."""
+    """The same lists over other elements, with null lists and the offset of a slice."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(target_type, len(array), [validity, offsets], array.null_count, array.offset, children)
 
@@ -169,7 +169,7 @@ def _converted(array: pa.Array, inner: Conversion | None) -> pa.Array:
 
 
 class _Cast:
-    """Type promotion, and the Arrow types of other writers for the same Iceberg type."""
+    """Type promotion, and the Arrow types that other writers use for the same Iceberg type."""
 
     def __init__(self, source_type: pa.DataType, target_type: pa.DataType, name: str, location: str) -> None:
         self._target_type = target_type
@@ -192,11 +192,11 @@ class _Cast:
             array = array.dictionary_decode()
         if isinstance(self._target_type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(self._target_type, array.cast(self._target_type.storage_type))
-        # Digits that the table's type has no room for are cut off downwards, also before 1970.
+        # Digits that the table's type cannot hold are rounded down, also before 1970.
         return without_finer_digits(array, self._target_type).cast(self._target_type)
 
     def _check(self, source_type: pa.DataType) -> None:
-        """Only casts that keep the value: anything else means that the file is not what the metadata says."""
+        """Only casts that keep the value. Any other type means that the file does not match the metadata."""
         source = _storage(source_type)
         if pat.is_dictionary(source):
             source = source.value_type
@@ -234,7 +234,7 @@ _KINDS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pat.is_timestamp,
     _is_text_or_bytes,
 )
-"""Arrow types among which a cast keeps the value or fails."""
+"""Arrow types between which a cast keeps the value or fails."""
 
 
 def _is_nested(data_type: pa.DataType) -> bool:

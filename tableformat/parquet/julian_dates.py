@@ -1,7 +1,7 @@
-"""Files in which Spark has written dates by the calendar of before 1582, as Spark 2 did and later ones do when asked.
+"""Files in which Spark wrote dates in the Julian calendar before 1582, as Spark 2 did and later versions do on request.
 
-Such a file says 1500-02-03 by the number of another day of the proleptic Gregorian calendar, which tables have; what is
-later than the switch has the same number by both. The keys in the footer are Spark's.
+In such a file, 1500-02-03 has the number of another day of the proleptic Gregorian calendar, which tables use. Dates
+after the switch have the same number in both calendars. The keys in the footer are Spark's.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _VERSION: Final = b"org.apache.spark.version"
 _FIRST_DAY: Final = -141_427
-"""1582-10-15, from where on days are the same by both calendars."""
+"""1582-10-15, from which days are equal in both calendars."""
 _FIRST_SECOND: Final = -2_208_988_800
-"""1900-01-01, from where on Spark takes times for the same by both calendars."""
+"""1900-01-01, from which Spark treats times as equal in both calendars."""
 _UNITS_IN_SECOND: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
 def has_julian_dates(footer: pq.FileMetaData) -> bool:
-    """Whether a file says that its dates are by the older calendar, and has or may have some for which that matters."""
+    """Whether a file states that its dates are in the older calendar, and has or may have dates that differ."""
     known = footer.metadata or {}
     if _LEGACY not in known and not known.get(_VERSION, b"").startswith((b"1.", b"2.")):
         return False
@@ -34,7 +34,7 @@ def has_julian_dates(footer: pq.FileMetaData) -> bool:
 
 
 def _first_alike(footer: pq.FileMetaData, place: int) -> int | None:
-    """As the column stores it; None for a column without a calendar, such as local times, which Spark leaves alone."""
+    """In the stored form; None for a column without a calendar, such as local times, which Spark does not change."""
     logical = footer.schema.column(place).logical_type
     if logical.type == "DATE":
         return _FIRST_DAY

@@ -26,21 +26,21 @@ _UNDECODABLE: Final = (UnicodeDecodeError, ValueError, OverflowError, decimal.In
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyReader:
-    """One opened data file, with the values that columns have which it was written without."""
+    """One opened data file, with the values of columns that it lacks."""
 
     file: OpenedFile
     missing: Callable[[int], MissingColumn]
-    """DA-6: by field id, of a column that the file does not have."""
+    """DA-6: by field id, the value of a column that the file lacks."""
     last_read: dict[int, tuple[tuple[int, ...], pa.ChunkedArray]] = field(default_factory=dict)
-    """By field id the row groups that were read last and their values: what equality deletes of the file look at is
-    what range deletes look at next."""
+    """By field id, the row groups that were read last and their values: range deletes of the file read the columns that
+    its equality deletes have just read."""
 
     def columns(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray]:
-        """Values of the columns in the rows of the row groups, one after the other; types as in the file."""
+        """The concatenated values of the columns in the row groups, in the types of the file."""
         held = {field_id: self.last_read[field_id] for field_id in field_ids if self._holds(field_id, row_groups)}
         unread = [field_id for field_id in field_ids if field_id not in held]
         if unread:
-            # Let go of first: row groups that are read in turns are not in memory together.
+            # Released first, so that alternately read row groups are not in memory together.
             self.last_read.clear()
             self.last_read.update(held)
             groups = tuple(row_groups)
@@ -56,7 +56,7 @@ class KeyReader:
             yield self.missing(field_id).read(self.file, row_groups) if column is None else column
 
     def _part(self, held: tuple[int, ...], column: pa.ChunkedArray, row_groups: Sequence[int]) -> pa.ChunkedArray:
-        """The rows of some of the row groups that a column is held of."""
+        """The rows of some of the cached row groups of a column."""
         if len(held) == len(row_groups):
             return column
         starts = self.file.row_group_starts
@@ -66,10 +66,10 @@ class KeyReader:
         return pa.chunked_array([chunk for part in parts for chunk in part.chunks], column.type)
 
     def bounds(self, field_ids: Sequence[int], key_types: Sequence[PrimitiveType]) -> tuple[list[bytes], list[bytes]]:
-        """RD-10: for each row group two encoded cuts with all its keys between them, in any order of rows.
+        """RD-10: for each row group two encoded cuts that enclose all its keys, for any order of rows.
 
-        Statistics are taken as bounds, never as values that occur: writers shorten them. A side stops at the first
-        column whose null count or bounds are unknown; floats are unknown, because statistics leave NaN out.
+        Statistics are bounds and need not be values that occur: writers truncate them. A side ends at the first column
+        with an unknown null count or bound. Bounds of floats are unknown, because statistics leave NaN out.
         """
         group_count = self.file.row_group_count
         lower, upper = [b""] * group_count, [b""] * group_count
@@ -86,7 +86,8 @@ class KeyReader:
         return lower, [cut + AFTER_MARKER for cut in upper]
 
     def _column_bounds(self, field_id: int, key_type: PrimitiveType) -> tuple[pa.Array, pa.Array, NDArray[np.bool_]]:
-        """Smallest and largest value of a column in each row group, null where null is one; and where known."""
+        """Smallest and largest value of a column in each row group (null if a null is one), and whether they are known.
+        Smallest and largest value of a column in each row group (null if a null is one), and whether they are known."""
         arrow_type = arrow_type_of(key_type)
         leaf = self.file.leaves.get(field_id)
         if leaf is None:
@@ -105,7 +106,7 @@ class KeyReader:
 
 
 def _statistics_bounds(chunk: pq.ColumnChunkMetaData, leaf: LeafColumn, *, has_bounds: bool) -> tuple[Any, Any] | None:
-    """Bounds of one column chunk, null counted as the smallest value; None where they are unknown."""
+    """Bounds of one column chunk, with null as the smallest value; None if they are unknown."""
     statistics = chunk.statistics
     if statistics is None or not statistics.has_null_count:
         return None
@@ -115,12 +116,12 @@ def _statistics_bounds(chunk: pq.ColumnChunkMetaData, leaf: LeafColumn, *, has_b
         return None
     try:
         if pat.is_temporal(leaf.arrow_type):
-            # As stored numbers: Python's dates and times have a narrower range.
+            # As stored numbers, because Python's dates and times have a smaller range.
             lower, upper = statistics.min_raw, statistics.max_raw
         else:
             lower, upper = statistics.min, statistics.max
     except _UNDECODABLE:
-        # A string that its writer shortened in the middle of a character.
+        # A string that its writer truncated within a character.
         return None
     return (None if statistics.null_count else lower), upper
 

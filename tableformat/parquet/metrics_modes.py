@@ -1,6 +1,6 @@
-"""Which metrics of a column manifest entries have, by the table's properties.
+"""The metrics of columns in manifest entries, from the table's properties.
 
-Source of names, modes and of the order in which columns are counted: `MetricsModes.java` and `MetricsConfig.java` of
+Source of names, modes and the order in which columns are counted: `MetricsModes.java` and `MetricsConfig.java` of
 Apache Iceberg.
 """
 
@@ -21,24 +21,24 @@ from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS
 from tableformat.properties import non_negative_int
 
 METRICS: Final = "write.metadata.metrics."
-"""What the names of all properties begin with that say something of metrics."""
+"""The common prefix of all metrics properties."""
 COLUMN: Final = "write.metadata.metrics.column."
 DEFAULT: Final = "write.metadata.metrics.default"
 MOST_COLUMNS: Final = "write.metadata.metrics.max-inferred-column-defaults"
 KEY_BOUND_WIDTH: Final = 64
-"""Code points or bytes that bounds of key columns keep, where Iceberg's default is 16: identifiers often share a long
-beginning, and a file whose bounds are sharp is cleared of deletes without being opened."""
+"""The number of code points or bytes in bounds of key columns; Iceberg's default is 16. Identifiers often share a long
+prefix, and precise bounds let a plan exclude deletes without opening the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """What a manifest entry says of a column beside its size."""
+    """The metrics of a column in a manifest entry, besides its size."""
 
     has_counts: bool = True
-    """Of values, nulls and NaNs."""
+    """Counts of values, nulls and NaNs."""
     has_bounds: bool = True
     width: int | None = BOUND_WIDTH
-    """Code points of a string, bytes of a binary, that a bound keeps; None for all of them."""
+    """The number of code points of a string, or bytes of a binary, in a bound; None for all."""
 
 
 _NONE: Final = MetricsMode(has_counts=False, has_bounds=False)

@@ -1,4 +1,4 @@
-"""Reads the filter of a column chunk, or those blocks of it that values are looked up in."""
+"""Reads the filter of a column chunk, or only the blocks in which values are looked up."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tableformat.parquet.bloom_filters.probe import BLOCK_BYTES, WORDS, Blocks, 
 from tableformat.parquet.parquet_file import unreadable_as_corrupt
 
 HELD_BYTES_MAX: Final = 128 * 1024
-"""Larger filters are read block by block and not kept."""
+"""Larger filters are read block by block and not cached."""
 _HEADER_BYTES_MAX: Final = 32
 _SIZE_FIELD: Final = 0x15
 _KNOWN_ALGORITHM: Final = bytes.fromhex("1c1c00001c1c00001c1c000000")
-"""Thrift's compact form of: split blocks, XXH64, not compressed, end of the header. What another header begins is a
-filter that is not understood."""
+"""Thrift's compact form of: split blocks, XXH64, not compressed, end of the header. A filter with another header is not
+used."""
 
 
 class StoredFilter:
-    """A filter in a file that is open."""
+    """A filter in an open file."""
 
     def __init__(self, source: pa.NativeFile, location: str, chunk: pq.ColumnChunkMetaData) -> None:
         self._source = source
@@ -39,7 +39,7 @@ class StoredFilter:
         return self.size_bytes > 0
 
     def whole(self) -> Blocks | None:
-        """Every block; None for a filter that is too large to be held."""
+        """All blocks; None for a filter that is too large to cache."""
         if self.size_bytes > HELD_BYTES_MAX:
             return None
         end = self._header_bytes + self.size_bytes
@@ -47,7 +47,7 @@ class StoredFilter:
         return self._blocks(data[self._header_bytes :], self.size_bytes)
 
     def may_hold(self, probes: Sequence[Probe]) -> bool:
-        """Whether one of the values may have been put in; reads a block for each."""
+        """Whether one of the values may be in the filter. Reads one block for each value."""
         counts = np.array([self.size_bytes // BLOCK_BYTES])
         for probe in probes:
             start = self._header_bytes + int(probe.block_of(counts)[0]) * BLOCK_BYTES
@@ -68,7 +68,7 @@ class StoredFilter:
 
 
 def _header(data: bytes) -> tuple[int, int]:
-    """Its length, and the size of the filter, 0 for one that is not understood."""
+    """The length of the header, and the size of the filter, 0 for one that cannot be used."""
     if data[:1] != bytes([_SIZE_FIELD]):
         return 0, 0
     zigzag = shift = 0

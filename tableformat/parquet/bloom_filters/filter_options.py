@@ -1,4 +1,4 @@
-"""Which Bloom filters the writers of a table make, by its properties.
+"""The Bloom filters that writers of a table create, from its properties.
 
 Source of names and defaults: `TableProperties.java` of Apache Iceberg; of the size of a filter: the Parquet format.
 """
@@ -25,7 +25,7 @@ MAX_BYTES: Final = "write.parquet.bloom-filter-max-bytes"
 _RATE_DEFAULT: Final = 0.01
 _MAX_BYTES_DEFAULT: Final = 1024 * 1024
 _BLOCK_BYTES: Final = 32
-"""And the bits of each of its words."""
+"""The number of bits in each word."""
 _WORDS: Final = 8
 _VALUES_IN_BLOCK_MAX: Final = 512.0
 _HALVINGS: Final = 50
@@ -34,23 +34,23 @@ _RATE_LEAST: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class FilterOption:
-    """A column that gets a filter in each row group."""
+    """A column with a filter in each row group."""
 
     path: tuple[str, ...]
-    """Names from the top-level column down."""
+    """Names from the top-level column to the field."""
     false_positive_rate: float
     distinct_count: int | None
-    """How many values a filter is made for; None: as many as the rows have."""
+    """The expected number of values; None means the number of rows."""
     max_bytes: int
 
     @property
     def writer_rate(self) -> float:
-        """The rate that writers have to be told."""
+        """The false-positive rate to configure in writers."""
         return writer_rate(self.false_positive_rate)
 
     @property
     def most_values(self) -> int:
-        """Values for which a filter of that rate has at most `max_bytes`; filters have a power of two of them."""
+        """The number of values for which a filter with this rate has at most `max_bytes`. Sizes are powers of two."""
         bits = 8 * (1 << self.max_bytes.bit_length() - 1)
         return max(1, int(-bits * math.log1p(-(self.writer_rate ** (1 / 8))) / 8))
 
@@ -58,8 +58,8 @@ class FilterOption:
 def filter_options(properties: Mapping[str, str], schema: Schema) -> list[FilterOption]:
     """FM-27: the columns with a Bloom filter, in the order of the schema.
 
-    Properties of columns that the schema does not have, or that can have none, are of no consequence: columns are
-    dropped and renamed. InvalidArgumentError for a value that cannot be used.
+    Properties of columns that do not exist, or cannot have a filter, have no effect, because columns are dropped and
+    renamed. Raises InvalidArgumentError for an invalid value.
     """
     enabled = {name.removeprefix(ENABLED) for name, value in properties.items() if _is_on(name, value)}
     if not enabled:
@@ -78,10 +78,10 @@ def filter_options(properties: Mapping[str, str], schema: Schema) -> list[Filter
 
 
 def check_filter_columns(given: Mapping[str, str], schema: Schema) -> None:
-    """FM-27: properties of Bloom filters that a caller sets on a table with the schema.
+    """FM-27: checks Bloom filter properties that a caller sets.
 
-    UnknownColumnError for a column that it does not have; InvalidArgumentError for one that can have no filter, and for
-    a rate that is none.
+    Raises UnknownColumnError for a column that does not exist, InvalidArgumentError for a column that cannot have a
+    filter and for an invalid rate.
     """
     columns = {".".join(path): field_type for path, field_type in _columns(schema.fields, ())}
     for name in given:
@@ -101,9 +101,9 @@ def check_filter_columns(given: Mapping[str, str], schema: Schema) -> None:
 
 
 def arrow_options(options: Sequence[FilterOption], row_count: int) -> dict[str, dict[str, Any]] | None:
-    """What Arrow's writer is told for row groups of so many rows; None without filters.
+    """The options of Arrow's writer for row groups with this number of rows; None without filters.
 
-    The number of values is an upper bound: Arrow makes a filter smaller that turns out to hold fewer.
+    The number of values is an upper bound: Arrow makes a filter smaller if it holds fewer values.
     """
     return {".".join(option.path): _arrow_option(option, row_count) for option in options} or None
 
@@ -115,8 +115,8 @@ def _arrow_option(option: FilterOption, row_count: int) -> dict[str, Any]:
 
 @lru_cache
 def writer_rate(rate: float) -> float:
-    """The rate to ask of Arrow and Parquet's Java library for a filter that has `rate` in truth: they size filters as
-    if every block held as many values as the next, and full blocks let more pass than empty ones let fewer.
+    """The rate to request from Arrow and Parquet's Java library for a filter with the actual rate `rate`. They assume
+    that all blocks hold the same number of values, but full blocks add more false positives than empty blocks save.
 
     >>> round(writer_rate(0.01), 4), round(writer_rate(0.0005), 6)
     (0.0064, 0.000174)
@@ -129,14 +129,14 @@ def writer_rate(rate: float) -> float:
 
 
 def _rate_of_blocks(values: float) -> float:
-    """The rate of blocks that hold so many values on average, as chance spreads them."""
+    """The rate of blocks with this average number of randomly distributed values."""
     counts = np.arange(1, 8 * int(_VALUES_IN_BLOCK_MAX))
     chances = np.exp(counts * math.log(values) - values - np.cumsum(np.log(counts)))
     return float(chances @ (1 - (1 - 1 / _BLOCK_BYTES) ** counts) ** _WORDS)
 
 
 def _columns(fields: tuple[NestedField, ...], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], IcebergType]]:
-    """Columns that have one value a row."""
+    """Columns with one value for each row."""
     for field in fields:
         path = (*above, field.name)
         if isinstance(field.field_type, StructType):

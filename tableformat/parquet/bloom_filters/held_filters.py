@@ -1,7 +1,7 @@
-"""Filters of files that were opened before, side by side in memory, so that a plan can ask those of all files at once.
+"""Cached filters of files that were opened before, in one array, so that a plan can query those of all files at once.
 
-Only files of one row group are held: of these a filter that does not hold a value rules out the file. The oldest ones
-give way where the memory is full.
+Only files with one row group are cached: if such a filter excludes a value, the file does not have it. If the memory is
+full, the oldest filters are removed.
 
     blocks   | filter of a | filter of b    | filter of c | ...        one array, written in a circle
     entries    a: 0, 2       b: 2, 4          c: 6, 2                   first block, number of blocks
@@ -26,15 +26,16 @@ from tableformat.storage.forks import remade_in_children
 
 FILTERS_BYTES: Final = 128 * 1024 * 1024
 _FEW: Final = 256
-"""Up to so many files are looked up by themselves; of more the places of all files of their columns are kept."""
+"""The number of files up to which each is looked up individually. Beyond it, the positions of all files of a column are
+cached."""
 _Entry = tuple[int, int]
 _Places = npt.NDArray[np.int64]
-"""First block and number of blocks for each file, shape (n, 2); no blocks where no filter is held."""
+"""First block and number of blocks for each file, shape (n, 2); no blocks if no filter is cached."""
 _Column = tuple[int, StoredForm]
 
 
 class HeldFilters:
-    """Filters by column and file path. Thread-safe. A copy that travels to another process arrives empty."""
+    """Filters by column and file path. Thread-safe. A copy that is sent to another process is empty."""
 
     def __init__(self, capacity_bytes: int = FILTERS_BYTES) -> None:
         self._capacity_bytes = capacity_bytes
@@ -59,14 +60,14 @@ class HeldFilters:
         return type(self), (self._capacity_bytes,)
 
     def hold(self, field_id: int, form: StoredForm, file_path: str, blocks: Blocks) -> None:
-        """Keep the only filter that the file has of the column."""
+        """Cache the only filter that the file has for the column."""
         column = field_id, form
         with self._lock:
             held = self._entries.setdefault(column, {})
             if file_path in held or len(blocks) > self._capacity:
                 return
             if not len(self._blocks):
-                # Pages that are not written take no memory.
+                # Pages that are not written use no memory.
                 self._blocks = np.empty((self._capacity, WORDS), np.uint32)
             start = self._room_for(len(blocks))
             self._blocks[start : start + len(blocks)] = blocks
@@ -75,19 +76,19 @@ class HeldFilters:
             self._oldest.append((column, file_path, held[file_path]))
 
     def holds(self, field_id: int, form: StoredForm, file_path: str) -> bool:
-        """Whether the filter of the file is held, so that plans ask it."""
+        """Whether the filter of the file is cached, so that plans use it."""
         with self._lock:
             return file_path in self._entries.get((field_id, form), {})
 
     def forms_of(self, field_id: int) -> list[StoredForm]:
-        """The forms in which files store the column, of those that are held."""
+        """The stored forms of the column in the cached filters."""
         with self._lock:
             return [form for (of, form), held in self._entries.items() if of == field_id and held]
 
     def may_hold(
         self, field_id: int, form: StoredForm, files: DataColumns, rows: Indices, probes: Sequence[Probe]
     ) -> npt.NDArray[np.bool_]:
-        """For each file at the given indexes whether one of the values may be in it; True where no filter is held."""
+        """For each file at the given indexes whether one of the values may be in it; True without a cached filter."""
         with self._lock:
             places = self._places_of((field_id, form), files, rows)
             known = np.flatnonzero(places[:, 1])
@@ -114,7 +115,7 @@ class HeldFilters:
         return np.array([held.get(path, (0, 0)) for path in file_paths], np.int64).reshape(-1, 2)
 
     def _room_for(self, count: int) -> int:
-        """The first of so many blocks that nobody needs any more."""
+        """The first of this many free blocks."""
         if self._next + count > self._capacity:
             self._forget(self._next, self._capacity)
             self._next = 0
@@ -123,7 +124,7 @@ class HeldFilters:
         return start
 
     def _forget(self, start: int, end: int) -> None:
-        """Drop the oldest filters as long as they lie between the blocks."""
+        """Remove the oldest filters while they occupy the blocks."""
         while self._oldest:
             column, file_path, (first, count) = self._oldest[0]
             if first >= end or first + count <= start:

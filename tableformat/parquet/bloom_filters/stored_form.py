@@ -1,4 +1,4 @@
-"""The bytes that a file stores for a value: what its filter was made of."""
+"""The bytes that a file stores for a value, from which its filter was made."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ _WIDTHS = {"INT32": 4, "INT64": 8}
 
 @dataclass(frozen=True, slots=True)
 class StoredForm:
-    """How a Parquet column stores the values of a column of the table."""
+    """The form in which a Parquet column stores the values of a table column."""
 
     physical: str
     width: int
-    """Bytes of a value; 0 where values have different lengths."""
+    """Bytes of a value; 0 if the length varies."""
     decimal_scale: int | None = None
 
     def bytes_of(self, value: Any) -> bytes | None:
-        """A value in Iceberg's internal representation as the file stores it; None where the file's type cannot hold
-        it."""
+        """The stored bytes of a value in Iceberg's internal representation; None if the file's type cannot hold it."""
         if isinstance(value, Decimal):
             assert self.decimal_scale is not None
             value = unscaled_of(value, self.decimal_scale)
@@ -44,9 +43,9 @@ class StoredForm:
 
 
 def stored_form(physical: str, type_length: int, stored: pa.DataType, column_type: IcebergType) -> StoredForm | None:
-    """The form of a column with this physical type, whose values Arrow reads as `stored`; None where values of the
-    table's type cannot be looked up by their bytes: booleans, floats, and types that are not the table's or promoted to
-    it without a change of unit."""
+    """The form of a column with this physical type, whose values Arrow reads as `stored`. None if values of the table's
+    type cannot be looked up by their bytes: booleans, floats, and types that are neither the table's nor promoted to it
+    without a change of unit."""
     if not isinstance(column_type, PrimitiveType):
         return None
     width = _WIDTHS.get(physical, type_length)

@@ -1,6 +1,6 @@
 """XXH64, the hash function of Bloom filters in Parquet, with seed 0.
 
-A filter is asked for the literals of a predicate, a few dozen at most; a dependency in C would pay from thousands on.
+A filter is queried for the literals of a predicate, at most a few dozen. A dependency in C would pay off for thousands.
 Source: "xxHash fast digest algorithm", doc/xxhash_spec.md of xxHash.
 """
 
