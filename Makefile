@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 ORACLE := .venv-duckdb-iceberg
 RUST := .venv-iceberg-rust
 CLICKHOUSE := .venv-clickhouse
+DBT := .venv-dbt
 ICEBERG_SPARK := .venv-iceberg-spark
 ICEBERG_SPARK_JAR := iceberg-spark-runtime-4.0_2.13:1.11.0
 LOWEST := .venv-lowest
@@ -28,7 +29,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-clickhouse test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
+.PHONY: help setup demo check test test-clickhouse test-dbt test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak fuzz corpus foreign-tables site docs clean
 
 help:
@@ -42,6 +43,7 @@ help:
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
 	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink: docs/reference/estate.md; needs Maven and Java"
 	@echo "make test-clickhouse  what ClickHouse makes of tables with range deletes; 530 MB"
+	@echo "make test-dbt     the dbt project of the guide on the Spark catalog; 500 MB"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
@@ -128,6 +130,15 @@ $(FLINK)/.ready: tests/estate/flink/pom.xml
 
 test-clickhouse: setup $(CLICKHOUSE)/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_gate_clickhouse.py
+
+test-dbt: setup $(DBT)/.ready
+	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_dbt.py
+
+# dbt-core 1.12 downloads a part of its own that is in no package registry.
+$(DBT)/.ready: Makefile
+	$(PYTHON) -m venv $(DBT)
+	$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check 'dbt-core==1.11.*' 'dbt-spark==1.11.*' 'pyspark==4.3.*'
+	@touch $@
 
 # Iceberg's tests are jars of its own, and some of its classes are ours there: tests/iceberg_suite/run_suite.py says which.
 test-iceberg-suite: setup .spark-4.1/.ready build/iceberg-suite/jars/.ready

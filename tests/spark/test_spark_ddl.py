@@ -285,6 +285,26 @@ def test_kind_of_another_format_is_refused(spark: SparkSession, namespace: str) 
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING iceberg")
 
 
+def test_the_provider_of_a_table_is_what_using_named(spark: SparkSession, namespace: str) -> None:
+    """SQ-9: dbt-spark takes only tables with the provider iceberg for tables that MERGE INTO can change."""
+    name = f"lake.{namespace}.t"
+
+    def provider(of: str) -> str:
+        described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {of}").collect()}
+        assert f"USING {described['Provider']}" in spark.sql(f"SHOW CREATE TABLE {of}").collect()[0][0]
+        assert "provider" not in {row[0] for row in spark.sql(f"SHOW TBLPROPERTIES {of}").collect()}
+        return str(described["Provider"])
+
+    spark.sql(f"CREATE TABLE {name} (a INT) USING iceberg")
+    assert provider(name) == "iceberg"
+    spark.sql(f"CREATE TABLE {name}_like LIKE {name}")
+    assert provider(f"{name}_like") == "iceberg"
+    spark.sql(f"REPLACE TABLE {name} AS SELECT 1 AS a")
+    assert provider(name) == "tableformat"
+    spark.sql(f"CREATE OR REPLACE TABLE {name} USING iceberg AS SELECT 2 AS a")
+    assert provider(name) == "iceberg"
+
+
 def test_unsetting_a_property_that_is_not_there(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) TBLPROPERTIES ('mine' = 'x')")
     spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES ('mine', 'nowhere')")

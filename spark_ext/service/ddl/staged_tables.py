@@ -36,6 +36,7 @@ from spark_ext.service.ddl.kept_ids import fields_with_kept_ids, schema_with_kep
 from spark_ext.service.ddl.key_property import key_of
 from spark_ext.service.ddl.range_properties import range_partitions_of_statement
 from spark_ext.service.ddl.tables import (
+    PROVIDER_PROPERTY,
     describe_table,
     partition_text,
     stage_creation,
@@ -160,8 +161,8 @@ def _of_replaced(session: Session, metadata: TableMetadata, request: Request) ->
     return {name: value for name, value in merged.items() if name in given or metadata.properties.get(name) != value}
 
 
-_OF_OLD_COLUMNS: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS})
-"""Properties that name columns by ids, which a table that replaces another does not have."""
+_OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS, PROVIDER_PROPERTY})
+"""Properties that name columns by ids, and what USING named: a table that replaces another has its own."""
 
 
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
@@ -196,7 +197,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     removed = [
         name
         for name in metadata.properties
-        if (name in _OF_OLD_COLUMNS or is_check_property(name)) and name not in properties
+        if (name in _OF_OLD_TABLE or is_check_property(name)) and name not in properties
     ]
     return (
         *_schema_updates(metadata, schema),

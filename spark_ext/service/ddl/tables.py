@@ -65,6 +65,8 @@ from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
+PROVIDER_PROPERTY: Final = "provider"
+"""What USING named. Tables made USING iceberg keep it: tools such as dbt look there for what a table can do."""
 CHANGELOG: Final = "changes"
 """The name behind a table's that means the rows that its snapshots inserted and deleted."""
 ICEBERG: Final = "iceberg"
@@ -90,7 +92,7 @@ _TRANSFORMS: Final = {
 _WHOLE_NUMBERS: Final = ("byte", "short", "integer", "long")
 _RECORDS: Final = (TRANSACTION_PREFIX, RETIRED_PREFIX)
 _IGNORED_PROPERTIES: Final = frozenset(
-    {"provider", "owner", "location", "external", "is_managed_location", "collation", KEY}
+    {PROVIDER_PROPERTY, "owner", "location", "external", "is_managed_location", "collation", KEY}
 )
 """What Spark adds to the properties of a new table; the location and the key are passed on by themselves."""
 
@@ -270,7 +272,7 @@ def _pruning_columns(view: SnapshotView, key: tuple[str, ...]) -> list[str]:
 
 def _properties(table: Table) -> dict[str, str]:
     properties = {
-        "provider": PROVIDER,
+        PROVIDER_PROPERTY: ICEBERG if table.properties.get(PROVIDER_PROPERTY) == ICEBERG else PROVIDER,
         "location": table.location,
         "format-version": str(table.metadata.format_version),
     }
@@ -341,21 +343,21 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
 def with_readable_deletes(properties: dict[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
     """SP-22: the properties of a new table; one without a key that is made USING iceberg is meant for every reader of
     Iceberg, so no DELETE leaves in it what only some of them read."""
-    is_for_all = arguments["properties"].get("provider", PROVIDER).lower() == ICEBERG and not key_of(arguments)
+    is_for_all = arguments["properties"].get(PROVIDER_PROPERTY, PROVIDER).lower() == ICEBERG and not key_of(arguments)
     return {BLIND_DELETES: BLIND_OFF, **properties} if is_for_all else properties
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table without those that Spark adds. USING can name this catalog's own kind, and Parquet,
-    which the table then says as Iceberg's does."""
-    provider = properties.get("provider", PROVIDER).lower()
+    """The properties of a new table without those that Spark adds. USING can name this catalog's own format, Iceberg,
+    which the table then reports as its provider, and Parquet, which becomes its file format as in Iceberg."""
+    provider = properties.get(PROVIDER_PROPERTY, PROVIDER).lower()
     if provider not in _PROVIDERS:
         raise InvalidArgumentError(
             f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
             f"one of {', '.join(sorted(_PROVIDERS))}."
         )
-    said = {_FILE_FORMAT: PARQUET} if provider == PARQUET else {}
-    return said | {
+    named = {PARQUET: {_FILE_FORMAT: PARQUET}, ICEBERG: {PROVIDER_PROPERTY: ICEBERG}}.get(provider, {})
+    return named | {
         name: value
         for name, value in properties.items()
         if name not in _IGNORED_PROPERTIES and not is_range_property(name)

@@ -1,0 +1,30 @@
+"""The short form of the story: two streams on the session of the tests, which are stopped and started again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from story import Story, counted
+from story_stream import SessionStream
+
+from tableformat import Catalog
+
+SECONDS = 15
+
+
+@pytest.mark.since_spark("4.0", "rows with other columns than the table's")
+def test_two_stopped_streams_leave_the_lines_of_the_newest_messages(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """CP-14, CP-66, CF-6, CF-11: beside jobs and a consumer; `make soak-story` kills drivers for minutes."""
+    story = Story(lake, f"{namespace}.t", tmp_path, seed=36)
+    name = f"lake.{namespace}.t"
+    streams = [
+        SessionStream(spark, name, topic.directory, tmp_path / f"checkpoint-{number}")
+        for number, topic in enumerate(story.topics)
+    ]
+    story.run(streams, SECONDS, seconds_between=(2, 5))
+    by_spark = spark.table(name).toArrow()
+    assert counted(by_spark) == story.last_rows()
