@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-clickhouse test-dbt test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
-	jars test-spark smoke-spark bench bench-report soak fuzz corpus foreign-tables site docs clean
+	jars test-spark smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -54,6 +54,7 @@ help:
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make mutate       would a test notice? each place of MODULES changed, TESTS run over it: CONTRIBUTING.md"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
+	@echo "make soak-story   two streams that are killed, jobs and a consumer on one table, for SOAK_MINUTES (30)"
 	@echo "make site         the guide in build/site; ten seconds"
 	@echo "make docs         the same, and every block of the guide is run"
 	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
@@ -309,6 +310,9 @@ notebooks: setup
 
 soak: setup
 	$(BIN)/python tests/soak/run_soak.py
+
+soak-story: setup
+	$(BIN)/python tests/soak/run_soak.py story
 
 test-long: setup $(ORACLE)/.ready
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property

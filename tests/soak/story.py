@@ -146,7 +146,7 @@ class Mart:
         table = self._table.refresh()
         feed = table.changes(consumer=MART)
         events = feed.to_arrow()
-        is_insert = pa.compute.equal(events[CHANGE_TYPE], "insert")
+        is_insert = pa.compute.equal(events[CHANGE_TYPE.name], "insert")
         rows = self._rows.copy()
         rows.update(counted(events.filter(is_insert)))
         rows.subtract(counted(events.filter(pa.compute.invert(is_insert))))
@@ -192,11 +192,18 @@ class Stream(Protocol):
 
     def start(self) -> None: ...
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has written since it was started. AssertionError if it has failed."""
+
     def end_at_random(self) -> None:
         """End the query as a failure would, wherever it is."""
 
     def finish(self) -> None:
         """Run until every file is read."""
+
+    def abandon(self) -> None:
+        """End what still runs after a failed test."""
 
     @property
     def committed_batches(self) -> int: ...
@@ -225,6 +232,14 @@ class Story:
 
     def run(self, streams: Sequence[Stream], seconds: float, seconds_between: tuple[float, float]) -> None:
         """Files come until the time is over; a stream is ended at random every `seconds_between`."""
+        try:
+            self._run(streams, seconds, seconds_between)
+        finally:
+            for stream in streams:
+                stream.abandon()
+        self._check_end()
+
+    def _run(self, streams: Sequence[Stream], seconds: float, seconds_between: tuple[float, float]) -> None:
         with at_work(self._mart.step, self._keeper.step) as check_workers:
             for stream in streams:
                 stream.start()
@@ -234,16 +249,15 @@ class Story:
                 check_workers()
                 self.draw.choice(self.topics).write_file()
                 time.sleep(self.draw.uniform(0, 0.3))
-                if time.monotonic() >= restart_at:
-                    self._restart(streams)
+                running = [stream for stream in streams if stream.has_begun]
+                if running and time.monotonic() >= restart_at:
+                    self._restart(self.draw.choice(running), streams)
                     restart_at = time.monotonic() + self.draw.uniform(*seconds_between)
             for stream in streams:
                 stream.end_at_random()
                 stream.finish()
-        self._check_end(streams)
 
-    def _restart(self, streams: Sequence[Stream]) -> None:
-        stream = self.draw.choice(streams)
+    def _restart(self, stream: Stream, streams: Sequence[Stream]) -> None:
         stream.end_at_random()
         count("ends of a stream")
         self.check(streams)
@@ -254,7 +268,7 @@ class Story:
         at_least = [stream.committed_batches for stream in streams]
         self._progress.check(rows_of(self.catalog.load_table(self.name)), at_least)
 
-    def _check_end(self, streams: Sequence[Stream]) -> None:
+    def _check_end(self) -> None:
         self._mart.step()
         table = self.catalog.load_table(self.name)
         expected, found = self.last_rows(), rows_of(table)

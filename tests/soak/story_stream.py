@@ -13,9 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from soak_figures import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,13 +68,22 @@ class SessionStream:
     def start(self) -> None:
         self._query = start_query(self.spark, self.table, self.messages, self.checkpoint, FOREVER)
 
-    def end_at_random(self) -> None:
+    @property
+    def has_begun(self) -> bool:
         assert self._query is not None
         assert self._query.exception() is None
+        return self._query.lastProgress is not None
+
+    def end_at_random(self) -> None:
+        assert self._query is not None
         self._query.stop()
 
     def finish(self) -> None:
         start_query(self.spark, self.table, self.messages, self.checkpoint, ONCE).awaitTermination()
+
+    def abandon(self) -> None:
+        if self._query is not None:
+            self._query.stop()
 
     @property
     def committed_batches(self) -> int:
@@ -89,30 +101,42 @@ class ProcessStream:
     draw: random.Random
     log: Path
     _process: subprocess.Popen[bytes] | None = None
-    killed: list[str] = field(default_factory=list)
+    _batches_at_start: int = 0
 
     def start(self) -> None:
+        self._batches_at_start = self.committed_batches
         self._process = self._started("forever")
-        self._wait_for_a_batch(self.committed_batches)
 
-    def end_at_random(self) -> None:
-        """Kill the whole driver, its Java process alone, or the catalog's process alone, after which the query fails."""
+    @property
+    def has_begun(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, f"the driver has ended by itself:\n{self.log.read_text()[-3000:]}"
+        return self.committed_batches > self._batches_at_start
+
+    def end_at_random(self) -> None:
+        """Kill the whole driver, its Java process alone, or the catalog's process alone."""
+        assert self._process is not None
         java = next(iter(_children(self._process.pid)), None)
         catalog = None if java is None else next(iter(_children(java)), None)
         kind = self.draw.choice(("driver", "java", "catalog"))
         victim = {"driver": None, "java": java, "catalog": catalog}[kind]
-        self.killed.append(kind)
+        count(f"kills of the {kind}")
         if victim is not None:
             os.kill(victim, signal.SIGKILL)
             time.sleep(self.draw.uniform(0, 1))
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self.abandon()
 
     def finish(self) -> None:
-        process = self._started("once")
-        assert process.wait(_SECONDS_OF_A_START) == 0, self.log.read_text()[-3000:]
+        self._process = self._started("once")
+        assert self._process.wait(_SECONDS_OF_A_START) == 0, self.log.read_text()[-3000:]
+
+    def abandon(self) -> None:
+        """The group lasts as long as one of its processes does."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
 
     @property
     def committed_batches(self) -> int:
@@ -124,15 +148,6 @@ class ProcessStream:
             return subprocess.Popen(
                 [sys.executable, __file__, *map(str, arguments)], stdout=log, stderr=log, start_new_session=True
             )
-
-    def _wait_for_a_batch(self, before: int) -> None:
-        """Otherwise most drivers would be ended while they start."""
-        assert self._process is not None
-        ends = time.monotonic() + _SECONDS_OF_A_START
-        while self.committed_batches <= before:
-            assert self._process.poll() is None, f"the driver has ended by itself:\n{self.log.read_text()[-3000:]}"
-            assert time.monotonic() < ends, f"no micro-batch yet:\n{self.log.read_text()[-3000:]}"
-            time.sleep(0.1)
 
 
 def _children(pid: int) -> Iterator[int]:
