@@ -32,6 +32,7 @@ from tableformat.properties import inflated_bytes_max
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.file_uris import is_file_uri
 from tableformat.storage.storage import read_bytes
 from tableformat.table import Table
 
@@ -130,7 +131,7 @@ class Session:
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
         if warehouse is None:
             return open_catalog(name, **passed)
-        is_path = "/" in warehouse or "\\" in warehouse or warehouse[:5].lower() == "file:"
+        is_path = "/" in warehouse or "\\" in warehouse or is_file_uri(warehouse)
         said = _SERVICE_OPTIONS & passed.keys()
         is_lake = is_path and said == {"uri"} and not passed["uri"].startswith(_SERVICES)
         if said and not is_lake:

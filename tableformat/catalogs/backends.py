@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from typing import Final
-from urllib.parse import unquote
 
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.exceptions import NotInstalledError, RESTError
@@ -21,6 +20,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
     nearest_hint,
 )
+from tableformat.storage.file_uris import absolute_path, is_file_uri, path_of_file_uri
 
 _SCHEME: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _OBJECT_STORES: Final = frozenset(
@@ -59,7 +59,7 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
     configured = list_catalogs()
     if isinstance(name_or_path, str) and text.lower() in configured:
         return _load_configured(text, options)
-    if text[:5].lower() == "file:":
+    if is_file_uri(text):
         return _open_directory(path_of_file_uri(text), options, must_exist=must_exist)
     scheme = _SCHEME.match(text)
     if scheme is not None:
@@ -112,25 +112,6 @@ def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: boo
     return EmbeddedCatalog(must_exist=must_exist, **engine_options, warehouse=uri.rstrip("/"))
 
 
-def path_of_file_uri(uri: str) -> str:
-    """The directory of a `file:` URI: `file:/lake`, `file:///lake` or `file://localhost/lake`.
-
-    Locations keep percent signs as they stand, because partition directories have them. An encoded URI could therefore
-    mean two directories: InvalidArgumentError, as for a path that is not absolute and for another machine.
-    """
-    path = re.sub(r"^file:(//(localhost(?=/))?)?", "", uri, flags=re.IGNORECASE)
-    if not path.startswith("/") or path.startswith("//"):
-        raise InvalidArgumentError(
-            f"{uri!r} names no absolute path on this machine. Write a path, or file:///path/to/lake."
-        )
-    decoded = unquote(path)
-    if decoded != path:
-        raise InvalidArgumentError(
-            f"{uri!r} could be the directory {decoded!r} or {path!r}. Open the catalog with the path that is meant."
-        )
-    return path
-
-
 def _open_directory(directory: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
     _check_path_options(options)
     return EmbeddedCatalog.at(directory, must_exist=must_exist, **_engine_options(options, must_exist=must_exist))
@@ -142,7 +123,7 @@ def _engine_options(options: dict[str, str], *, must_exist: bool) -> dict[str, s
         return options
     if "uri" in options:
         raise InvalidArgumentError("catalog_file and uri both say where the catalog's database is; pass one of them.")
-    file = os.path.abspath(os.path.expanduser(options["catalog_file"]))
+    file = absolute_path(options["catalog_file"])
     if not must_exist:
         make_directory(os.path.dirname(file))
     return {**{name: value for name, value in options.items() if name != "catalog_file"}, "uri": sqlite_uri(file)}

@@ -10,6 +10,7 @@ from tableformat.arguments import checked_arguments
 from tableformat.catalogs.backends import open_backend, reopen_backend
 from tableformat.catalogs.catalog import Catalog
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.storage.file_uris import absolute_path, is_file_uri
 
 
 @checked_arguments
@@ -32,14 +33,10 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
 def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
     catalog = Catalog(backend)
     # Another process may have another working directory.
-    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name and name[:5].lower() != "file:"
-    files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
-    catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})
+    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and (is_file_uri(name) or "://" not in name)
+    files = {"catalog_file": absolute_path(options["catalog_file"])} if "catalog_file" in options else {}
+    catalog._opened = (absolute_path(name) if is_directory else name, {**options, **files})
     return catalog
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
 
 
 def reopen_catalog(name: str, options: dict[str, str]) -> Catalog:

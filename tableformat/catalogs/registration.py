@@ -11,7 +11,7 @@ from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
 from tableformat.metadata.table_file import is_metadata_file, moved_table, newest_metadata_file, parse_table_metadata
 from tableformat.properties import inflated_bytes_max
-from tableformat.storage.location import from_anywhere
+from tableformat.storage.file_uris import location_of_existing
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import check_scheme
 from tableformat.storage.storage import exists, read_bytes
@@ -24,7 +24,7 @@ def register_table(catalog: IcebergCatalog, identifier: tuple[str, ...], metadat
     be read would stay. A REST service reads it itself, with rights that the caller may not have.
     """
     if not is_rest(catalog):
-        metadata_location = from_anywhere(metadata_location)
+        metadata_location = location_of_existing(metadata_location)
         _check_metadata_file(catalog, metadata_location)
     return catalog.register_table(identifier, metadata_location)
 

@@ -36,6 +36,7 @@ from tableformat.relocation.delete_files import put_bytes
 from tableformat.relocation.known_files import KnownFiles
 from tableformat.relocation.naming import Naming
 from tableformat.relocation.relocate_table import RelocatedTable, TableRelocation
+from tableformat.storage.file_uris import absolute_path, is_file_uri
 from tableformat.storage.location import is_below, local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
 
@@ -242,9 +243,10 @@ def _place_of(table: IcebergTable, root: str) -> str:
 
 def _open_target(to: str, options: Mapping[str, str], *, dry_run: bool) -> tuple[str, EmbeddedCatalog | None]:
     """The root of the lake, and its catalog; none for a dry run where there is no lake yet."""
-    is_directory = local_path(to) is not None
-    path = os.path.abspath(os.path.expanduser(local_path(to) or ""))
-    file = options.get("catalog_file") or (f"{path}/{CATALOG_FILE}" if is_directory else "")
+    is_directory = is_file_uri(to) or local_path(to) is not None
+    path = absolute_path(to) if is_directory else ""
+    stated = options.get("catalog_file")
+    file = absolute_path(stated) if stated else (f"{path}/{CATALOG_FILE}" if is_directory else "")
     if dry_run and file and not os.path.exists(file):
         return (f"file://{Path(path).as_posix()}" if is_directory else to.rstrip("/")), None
     backend = open_backend(path if is_directory else to, **options)

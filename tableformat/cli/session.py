@@ -162,12 +162,12 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
     from pyiceberg.catalog import list_catalogs
 
-    from tableformat.catalogs.backends import path_of_file_uri
     from tableformat.catalogs.lake_directory import refuse_table_directory
     from tableformat.commit.read_only import CATALOG_FILE
     from tableformat.errors import CatalogNotFoundError
+    from tableformat.storage.file_uris import is_file_uri, path_of_file_uri
 
-    path = path_of_file_uri(name) if name[:5].lower() == "file:" else name
+    path = path_of_file_uri(name) if is_file_uri(name) else name
     is_directory = path != name or os.sep in path or Path(path).exists()
     if name.lower() in list_catalogs() or options or "://" in path or not is_directory:
         return

@@ -27,6 +27,7 @@ from tableformat.errors import (
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.properties import INFLATED_BYTES_MAX_DEFAULT, inflated_bytes_max, options_of_table
 from tableformat.storage import storage
+from tableformat.storage.file_uris import location_of_existing
 from tableformat.storage.fsspec_io import is_fsspec
 from tableformat.storage.inflating import Inflater
 from tableformat.storage.location import local_path, one_spelling
@@ -51,9 +52,9 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
     Raises TableNotFoundError, CorruptFileError, InvalidArgumentError for a kind of URI that no FileIO reads, or
     UnsupportedFeatureError for a newer format version.
     """
+    location = location_of_existing(location.rstrip("/"))
     check_scheme(location, properties)
     io = load_file_io(dict(properties), location)
-    location = location.rstrip("/")
     if not is_metadata_file(location):
         location = newest_metadata_file(io, location)
     elif not storage.exists(io, location):

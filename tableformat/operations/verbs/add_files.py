@@ -32,7 +32,8 @@ from tableformat.parquet.julian_dates import has_julian_dates
 from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.properties import name_mapping
-from tableformat.storage.location import from_anywhere, local_path, place_of
+from tableformat.storage.file_uris import location_of_existing
+from tableformat.storage.location import local_path, place_of
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
@@ -57,7 +58,7 @@ def add_files(
         raise InvalidArgumentError(
             f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
         )
-    file_paths = [from_anywhere(path or os.curdir) for path in file_paths]
+    file_paths = [location_of_existing(path or os.curdir) for path in file_paths]
     if len(set(map(place_of, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
