@@ -177,7 +177,7 @@ def command_words(call: str, table: Table) -> str:
     method, arguments = _parsed(call)
     words = [method.replace("_", "-"), table.name]
     for name, value in arguments.items():
-        words += [f"--{name.replace('_', '-')}", value]
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return shlex.join(words)
 
 
@@ -187,9 +187,9 @@ def _branch_of(call: str, table: Table) -> str:
     return "main" if method in (*_TAKES_AWAY, "publish") else table.branch
 
 
-def _parsed(call: str) -> tuple[str, dict[str, str]]:
+def _parsed(call: str) -> tuple[str, dict[str, object]]:
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call), call
     assert isinstance(node.func, ast.Attribute), call
     method = _COMMANDS.get(ast.unparse(node.func), node.func.attr)
-    return method, {keyword.arg or "": str(ast.literal_eval(keyword.value)) for keyword in node.keywords}
+    return method, {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in node.keywords}

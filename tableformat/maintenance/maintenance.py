@@ -74,7 +74,8 @@ class Maintenance:
     def health(self) -> TableHealth:
         """What slows down reads of this handle's snapshot, in numbers, and the command to run for each finding.
 
-        Print it, or take its `to_dict()`. Reads metadata and range delete files, no data file, and changes nothing.
+        Print it, or take its `to_dict()`. Reads metadata, range delete files, and the footers of up to 200 data
+        files that `add_files` added, and changes nothing.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> health = table.maintenance.health()

@@ -53,7 +53,7 @@ _HEALTH: Final = pa.schema(
 
 @procedure(columns=_HEALTH, changes_table=False)
 def table_health(table: Table) -> Rows:
-    """What slows down reads of the branch, in numbers, and what to do about each finding. No data file is read."""
+    """What slows down reads of the branch, in numbers, and what to do about each finding. No rows are read."""
     health = table.maintenance.health().to_dict()
     return [{name: health[name] for name in _HEALTH.names}]
 

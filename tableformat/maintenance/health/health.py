@@ -39,7 +39,7 @@ class Finding:
 
     name: str
     """small-files, deleted-rows, overlap, uncovered-rows, straddling-files, overdue-window, keyed-deletes,
-    range-delete-files, dead-deletes, manifests, snapshots."""
+    range-delete-files, dead-deletes, manifests, snapshots, added-arrow-types."""
     what: str
     """One sentence with the numbers."""
     command: str

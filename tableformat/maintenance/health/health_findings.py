@@ -11,6 +11,7 @@ from typing import Final
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.maintenance.compaction.compaction_plan import DELETE_RATIO_THRESHOLD_DEFAULT, MIN_INPUT_FILES_DEFAULT
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+from tableformat.maintenance.health.added_file_findings import added_file_findings
 from tableformat.maintenance.health.health import Finding, TableHealth
 from tableformat.maintenance.health.health_statistics import measure
 from tableformat.maintenance.health.range_findings import range_findings
@@ -34,9 +35,10 @@ _METADATA_BYTES_MAX: Final = 1_000_000
 
 
 def table_health(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
-    """The health of a snapshot, with what to do about it. Reads no data file and changes nothing."""
-    health = measure(view, metadata_location, table=table, branch=branch)
-    return replace(health, findings=tuple(_findings(health, view, branch)))
+    """The health of a snapshot, with what to do about it. Reads no rows of data files and changes nothing."""
+    health, data_files = measure(view, metadata_location, table=table, branch=branch)
+    findings = [*_findings(health, view, branch), *added_file_findings(view, data_files)]
+    return replace(health, findings=tuple(findings))
 
 
 def _findings(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[Finding]:

@@ -35,8 +35,10 @@ _BY_POSITION = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 DeleteEntry: TypeAlias = tuple[ManifestEntry, DeleteFile]
 
 
-def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
-    """MT-20: the numbers, without findings. Opens no data file."""
+def measure(
+    view: SnapshotView, metadata_location: str, *, table: str, branch: str
+) -> tuple[TableHealth, Sequence[DataFile]]:
+    """MT-20: the numbers, without findings, and the live data files. Opens no data file."""
     manifests = [manifest for manifest in manifests_of(view) if manifest.has_live_files]
     context = merge_context(view)
     plan = plan_scan(view, context=context)
@@ -46,7 +48,7 @@ def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: s
     records = sum(file.record_count for file in data_files)
     deleted = _rows_deleted_by_position(delete_files, data_files, plan.covered)
     deleted_ratio = min(deleted / records, 1.0) if records else 0.0
-    return TableHealth(
+    health = TableHealth(
         table=table,
         branch=branch,
         snapshot_id=view.snapshot.snapshot_id if view.snapshot else None,
@@ -68,6 +70,7 @@ def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: s
         snapshot_count=len(view.metadata.snapshots),
         metadata_bytes=size_bytes(view.io, metadata_location) or 0,
     )
+    return health, data_files
 
 
 def is_partial(task: FileScanTask) -> bool:
