@@ -53,12 +53,22 @@ PROGRESS_KEYS: Final = (
         "Redpanda's Iceberg topics: get_iceberg_committed_offset in iceberg_file_committer.cc",
         names=frozenset({"redpanda.commit-metadata"}),
     ),
+    ProgressKeys(
+        "Materialize's Iceberg sink: retrieve_upper_from_snapshots. A snapshot without the keys is an error to it, "
+        "unless its operation is replace",
+        names=frozenset({"mz-sink-id", "mz-frontier", "mz-sink-version"}),
+    ),
+    ProgressKeys(
+        "AutoMQ's table topics: TableCoordinator, which asks the current snapshot alone",
+        names=frozenset({"automq.commit.id", "automq.watermark"}),
+    ),
 )
 """The writers whose progress is known to be in snapshot summaries."""
 
 
 def with_writer_progress(properties: Mapping[str, str], parent: Snapshot | None) -> dict[str, str]:
-    """LK-12: the properties of a new snapshot, with the progress that its parent states."""
+    """LK-12, LK-33: the properties of a new snapshot, with the progress that its parent states, and nothing else of the
+    parent's."""
     if parent is None or parent.summary is None:
         return dict(properties)
     known = parent.summary.additional_properties

@@ -21,6 +21,11 @@ PROGRESS = {
     "spark.sql.streaming.queryId": "q",
     "spark.sql.streaming.epochId": "3",
     "redpanda.commit-metadata": '{"offset":5}',
+    "mz-sink-id": "u1",
+    "mz-frontier": "[20]",
+    "mz-sink-version": "1",
+    "automq.commit.id": "5e5b3c2e-7c2f-4a39-9d0c-1c5e8e0b4b52",
+    "automq.watermark": "100",
 }
 ROWS = pa.table({"id": [1, 2, 3]})
 
@@ -137,3 +142,12 @@ def test_a_commit_that_states_one_key_of_spark_states_all(catalog: Catalog) -> N
     table = written_by_a_stream(catalog)
     table.append(ROWS, snapshot_properties={"spark.sql.streaming.queryId": "another"})
     assert "spark.sql.streaming.epochId" not in progress_of(table)
+
+
+def test_the_mark_of_a_conversion_by_flink_is_not_repeated(catalog: Catalog) -> None:
+    """LK-33: Flink would take our snapshot for one of its own conversions, and its index of rows would be old."""
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
+    table.append(ROWS, snapshot_properties={"equality-convert-staging-snapshot": "7"})
+    table.upsert(ROWS)
+    table.maintenance.convert_deletes()
+    assert "equality-convert-staging-snapshot" not in summary_of(table)
