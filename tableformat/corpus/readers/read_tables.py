@@ -278,6 +278,7 @@ def with_trino() -> tuple[str, Read]:
         port = free.getsockname()[1]
     _configure_trino(home, port)
     server = _start_trino(home)
+    _KEPT.append(server)
     connection = trino.dbapi.connect(
         host="127.0.0.1", port=port, user="corpus", catalog="corpus", schema="db", timezone="UTC"
     )
