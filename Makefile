@@ -239,8 +239,9 @@ $(ICEBERG_SPARK)/.ready: Makefile
 # Readers that are only measured here. Where one cannot be had, the reason is on standard error and the others go on.
 MORE_READERS := .venv-clickhouse/.ready .venv-sail/.ready .venv-polars-iceberg/.ready build/iceberg-go build/trino/.ready .venv-trino/.ready
 TRINO := 476
-# Trino 476 needs Java 24 or newer: make corpus TRINO_JAVA_HOME=...
+# Trino 476 needs Java 24 or newer, and the other readers an older one: make corpus TRINO_JAVA_HOME=...
 TRINO_JAVA_HOME ?= $(JAVA_HOME)
+export TRINO_JAVA_HOME
 
 .venv-clickhouse/.ready: PACKAGES = 'chdb==4.*' 'pyarrow==26.0.1'
 .venv-sail/.ready: PACKAGES = 'pysail==0.7.*' 'pyspark-client==4.1.*' pandas 'pyarrow==26.0.1'
@@ -274,7 +275,7 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.
 		--reader 'flink=env HADOOP_CLASSPATH=.estate/flink/* FLINK_LOG_DIR=build $(FLINK)/bin/python {readers}/read_tables.py flink' \
 		--reader 'sail=.venv-sail/bin/python {readers}/read_tables.py sail' \
 		--reader 'iceberg-go=env ICEBERG_GO=build/iceberg-go .venv-clickhouse/bin/python {readers}/read_tables.py iceberg-go' \
-		--reader 'trino=env TRINO_HOME=build/trino JAVA_HOME=$(TRINO_JAVA_HOME) .venv-trino/bin/python {readers}/read_tables.py trino' \
+		--reader 'trino=env TRINO_HOME=build/trino .venv-trino/bin/python {readers}/read_tables.py trino' \
 		--reader 'clickhouse=.venv-clickhouse/bin/python {readers}/read_tables.py chdb' \
 		--reader 'polars-iceberg=env POLARS_ICEBERG_PLANNER=plugin .venv-polars-iceberg/bin/python {readers}/read_tables.py polars' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]

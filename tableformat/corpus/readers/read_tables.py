@@ -270,7 +270,7 @@ def with_iceberg_go() -> tuple[str, Read]:
 
 
 def with_trino() -> tuple[str, Read]:
-    """Trino: the server of TRINO_HOME, run by JAVA_HOME (Java 24 or newer) for as long as this process lives."""
+    """Trino: the server of TRINO_HOME, run by TRINO_JAVA_HOME (Java 24 or newer) for as long as this process lives."""
     import trino
 
     home = Path(tempfile.mkdtemp(prefix="trino-"))
@@ -356,8 +356,9 @@ def _start_trino(home: Path) -> subprocess.Popen[bytes]:
         (read -r _ <&3; kill $server) &
         wait $server
     """
-    java = str(Path(os.environ["JAVA_HOME"]) / "bin")
-    environment = {**os.environ, "PATH": java + os.pathsep + os.environ["PATH"]}
+    java = os.environ["TRINO_JAVA_HOME"]
+    path = str(Path(java) / "bin") + os.pathsep + os.environ["PATH"]
+    environment = {**os.environ, "JAVA_HOME": java, "PATH": path}
     return subprocess.Popen(["sh", "-c", script, launcher, str(home)], stdin=subprocess.PIPE, env=environment)
 
 

@@ -117,6 +117,14 @@ def test_version_3_is_refused_before_a_statement_writes_rows(tmp_path: Path) -> 
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.parametrize("prefix", ["file:", "file://"])
+def test_a_warehouse_is_a_path_or_the_uri_of_one(tmp_path: Path, prefix: str) -> None:
+    """LK-32"""
+    Session.open("lake", {"warehouse": f"{prefix}{tmp_path}/my%20lake"}).catalog.create_namespace("shop")
+    assert [path.name for path in tmp_path.iterdir()] == ["my lake"]
+    assert Session.open("lake", {"warehouse": str(tmp_path / "my lake")}).catalog.list_namespaces() == ["shop"]
+
+
 def test_a_warehouse_and_a_database_are_a_lake(tmp_path: Path) -> None:
     """LK-14: the same lake that Python opens, whatever the catalog is called in Spark."""
     uri = f"sqlite:///{tmp_path}/names.db"
