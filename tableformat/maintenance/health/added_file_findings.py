@@ -50,7 +50,7 @@ def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iter
     part = f" of the {len(looked_at):,} that were opened, of {len(added):,} added," if is_part else ""
     yield Finding(
         name="added-arrow-types",
-        what=f"{counted(len(found), 'added data file')}{part} have an Arrow schema that PyIceberg and readers built on "
+        what=f"{counted(len(found), 'added data file')}{part} with an Arrow schema that PyIceberg and readers built on "
         f"it cannot combine with other files: {', '.join(told + more)}",
         command="table.maintenance.compact(rewrite_all=True)",
     )
