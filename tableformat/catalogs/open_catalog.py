@@ -18,8 +18,8 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
     """Open a catalog.
 
     A path (a URI, an existing path, or a text with a separator) is a directory with a SQLite catalog, which is created
-    if it does not exist. A `file:` URI is decoded: `file:///my%20lake` is the directory `/my lake`. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its
-    properties.
+    if it does not exist. A `file:` URI is decoded: `file:///my%20lake` is the directory `/my lake`. Any other text is
+    the name of a catalog in PyIceberg's configuration; `options` override its properties.
 
     Raises CatalogNotFoundError with the configured names if it is neither.
 
