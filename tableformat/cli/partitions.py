@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,14 +27,16 @@ _RANGE = "'[LOWER, UPPER)'"
 
 
 def partitions(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
-    """List the range partitions of a table, empty ones included, with what lies in them. Reads metadata alone."""
+    """List the range partitions of a table, empty and retired ones included, with what lies in them. Reads metadata
+    alone."""
     from tableformat.cli.json_values import json_rows
     from tableformat.display.grid import Column, grid
 
     session = Session.of(context)
     handle = session.table(table, branch)
     listed = handle.range_partitions.list()
-    shown = listed.select(["partition", "state", "file_count", "record_count", "total_bytes", "straddling_file_count"])
+    texts, numbers = ["partition", "state"], ["file_count", "record_count", "total_bytes", "straddling_file_count"]
+    retired = ["tag", "retired_at"] if listed["tag"].null_count < len(listed) else []
     session.output.emit(
         lambda: {
             "table": handle.name,
@@ -44,8 +47,9 @@ def partitions(context: typer.Context, table: TableArgument, *, branch: BranchOp
                 Column("partition"),
                 Column("state"),
                 *(Column(name, is_number=True) for name in ("files", "rows", "bytes", "straddling")),
+                *(Column(name) for name in retired),
             ],
-            [tuple(str(value) for value in row.values()) for row in shown.to_pylist()],
+            [tuple(map(_cell, row.values())) for row in listed.select([*texts, *numbers, *retired]).to_pylist()],
         ),
     )
 
@@ -164,6 +168,12 @@ def restore(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     _tell(session, handle, handle.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    return "" if value is None else str(value)
 
 
 def _contents(result: RangePartitionsResult) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -31,12 +31,8 @@ from tableformat.range_partitions.alteration import united
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.files import steps_of_files, uncovered_files
 from tableformat.range_partitions.property_text import range_partitions_of, to_property
-
-COVERAGE_BEFORE: Final = "tableformat.range-partitions-before"
-"""In the summary of a snapshot whose commit changed what exists: the property before it; empty where there was none."""
-
-COVERAGE_DROPPED: Final = "tableformat.range-partitions-dropped"
-"""In the summary of a snapshot that dropped ranges: which, as JSON; whatever else it deleted is nothing (RP-25)."""
+from tableformat.range_partitions.retired import retired_in, retired_note
+from tableformat.range_partitions.summary import COVERAGE_BEFORE, COVERAGE_DROPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +115,7 @@ def coverage_for(
         if not outside:
             return CoverageChange(text, to_property(united(defined, missing)))
     exists = ranges_text(defined.key, defined.bounds) or "nothing"
+    exists += retired_note(retired_in(metadata.properties, metadata.schema()), defined.key, outside)
     some = ", ".join(data.file_path for data in outside[:3])
     if is_same:
         from_elsewhere = [data for data in outside if data.file_path in unchecked]

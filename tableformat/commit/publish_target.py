@@ -9,11 +9,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.coverage_change import COVERAGE_DROPPED
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS
+from tableformat.range_partitions.summary import COVERAGE_DROPPED
 
 CARRIED_UNTIL: Final = "tableformat.carried-until"
 """In the summary of a snapshot that carried files: the snapshot of the target whose files are all on the branch now."""

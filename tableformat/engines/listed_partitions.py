@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from tableformat.cached_property import cached_property
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.defined import DefinedPartitions
-from tableformat.range_partitions.listing import listing_schema, partition_contents
+from tableformat.range_partitions.listing import listing_schema, partition_list
 
 
 class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
@@ -36,4 +36,4 @@ class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type
 
     @cached_property
     def _listed(self) -> ds.InMemoryDataset:
-        return ds.InMemoryDataset(partition_contents(self._view, self._defined).to_arrow())
+        return ds.InMemoryDataset(partition_list(self._view, self._defined))

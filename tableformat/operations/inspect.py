@@ -16,7 +16,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.position_delete_rows import position_deletes_table
-from tableformat.range_partitions.listing import partition_contents
+from tableformat.range_partitions.listing import partition_list
 from tableformat.range_partitions.property_text import range_partitions_of
 
 
@@ -120,7 +120,7 @@ class Inspect:
         defined = range_partitions_of(metadata.properties, metadata.schema())
         if defined is None:
             raise InvalidArgumentError("the table has no range partitions: all of its key space exists.")
-        return partition_contents(self.view, defined).to_arrow()
+        return partition_list(self.view, defined)
 
     def refs(self) -> pa.Table:
         """Branches and tags."""

@@ -159,7 +159,7 @@ class StagedWrite:
             on_refused=on_refused,
             checks=(
                 *row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
-                *coverage_tests(self.context.range_partitions),
+                *coverage_tests(self.context),
                 *(() if self.inside is None else (self.inside,)),
             ),
             whole_groups=self.prefix,

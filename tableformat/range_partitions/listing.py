@@ -20,10 +20,12 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.snapshot_choice import view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.cuts import Cut, Range
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.files import FilePlaces
+from tableformat.range_partitions.retired import RetiredRange, retired_from
 
 _KINDS: Final = {
     DeleteKind.POSITION: "position_delete_file_count",
@@ -31,6 +33,7 @@ _KINDS: Final = {
     DeleteKind.EQUALITY: "equality_delete_file_count",
     DeleteKind.RANGE: "range_delete_file_count",
 }
+_MOMENT: Final = pa.timestamp("ms", tz="UTC")
 
 
 @dataclass(slots=True)
@@ -76,45 +79,73 @@ class PartitionContents:
         inside = [self.contents[index] for index in place.touched]
         return [*inside, self.elsewhere] if place.outside else inside
 
-    def to_arrow(self) -> pa.Table:
+    def rows(self) -> list[_Row]:
         """RP-14: one row a partition; the default one, or rows that nothing covers, last."""
-        rows: list[tuple[Range | None, str]] = [
-            (each, "live" if inside.file_count else "empty")
+        rows = [
+            _Row(each, "live" if inside.file_count else "empty", inside)
             for each, inside in zip(self.partitions, self.contents, strict=True)
         ]
-        contents = list(self.contents)
         if self.defined.has_default or self.elsewhere.file_count:
-            rows.append((None, "default" if self.defined.has_default else "uncovered"))
-            contents.append(self.elsewhere)
-        key = self.defined.key
-        return pa.table(
-            {
-                "partition": pa.array(
-                    [self.defined.text(each) if each else state for each, state in rows], pa.large_string()
-                ),
-                "lower": range_ends(key, [None if each is None else each.lower for each, _ in rows]),
-                "upper": range_ends(key, [None if each is None else each.upper for each, _ in rows]),
-                "state": pa.array([state for _, state in rows], pa.string()),
-                "file_count": pa.array([each.file_count for each in contents], pa.int64()),
-                "record_count": pa.array([each.record_count for each in contents], pa.int64()),
-                "is_record_count_exact": pa.array([each.is_exact for each in contents], pa.bool_()),
-                "total_bytes": pa.array([each.total_bytes for each in contents], pa.int64()),
-                "straddling_file_count": pa.array([each.straddling_file_count for each in contents], pa.int64()),
-                **{
-                    name: pa.array([each.deletes[kind] for each in contents], pa.int64())
-                    for kind, name in _KINDS.items()
-                },
-                "last_updated_at": pa.array(
-                    [
-                        None
-                        if each.last_updated_ms is None
-                        else datetime.fromtimestamp(each.last_updated_ms / 1000, UTC)
-                        for each in contents
-                    ],
-                    pa.timestamp("ms", tz="UTC"),
-                ),
-            }
-        )
+            rows.append(_Row(None, "default" if self.defined.has_default else "uncovered", self.elsewhere))
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of the list."""
+
+    partition: Range | None
+    state: str
+    contents: _Contents
+    retired: RetiredRange | None = None
+
+
+def partition_list(view: SnapshotView, defined: DefinedPartitions) -> pa.Table:
+    """RP-14, RP-30: the partitions of a snapshot in order, and the retired ranges that it lacks, with what lies in
+    them. Reads manifests and no other file."""
+    rows = partition_contents(view, defined).rows()
+    rows += [row for each in retired_from(view) if each.key == defined.key for row in _retired_rows(view, each)]
+    return _to_arrow(defined, sorted(rows, key=_order))
+
+
+def _order(row: _Row) -> tuple[bool, bytes, bool]:
+    return row.partition is None, b"" if row.partition is None else row.partition.lower.encoded, row.state == "retired"
+
+
+def _retired_rows(view: SnapshotView, retired: RetiredRange) -> list[_Row]:
+    """What the tag keeps of each range."""
+    kept = view_of_tag(view.metadata, view.io, retired.tag)
+    found = partition_contents(kept, DefinedPartitions(key=retired.key, bounds=retired.ranges))
+    return [
+        _Row(each, "retired", inside, retired) for each, inside in zip(found.partitions, found.contents, strict=True)
+    ]
+
+
+def _to_arrow(defined: DefinedPartitions, rows: Sequence[_Row]) -> pa.Table:
+    key, contents = defined.key, [row.contents for row in rows]
+    return pa.table(
+        {
+            "partition": pa.array(
+                [defined.text(row.partition) if row.partition else row.state for row in rows], pa.large_string()
+            ),
+            "lower": range_ends(key, [None if row.partition is None else row.partition.lower for row in rows]),
+            "upper": range_ends(key, [None if row.partition is None else row.partition.upper for row in rows]),
+            "state": pa.array([row.state for row in rows], pa.string()),
+            "file_count": pa.array([each.file_count for each in contents], pa.int64()),
+            "record_count": pa.array([each.record_count for each in contents], pa.int64()),
+            "is_record_count_exact": pa.array([each.is_exact for each in contents], pa.bool_()),
+            "total_bytes": pa.array([each.total_bytes for each in contents], pa.int64()),
+            "straddling_file_count": pa.array([each.straddling_file_count for each in contents], pa.int64()),
+            **{name: pa.array([each.deletes[kind] for each in contents], pa.int64()) for kind, name in _KINDS.items()},
+            "last_updated_at": pa.array([_moment(each.last_updated_ms) for each in contents], _MOMENT),
+            "tag": pa.array([row.retired.tag if row.retired else None for row in rows], pa.string()),
+            "retired_at": pa.array([row.retired.retired_at if row.retired else None for row in rows], _MOMENT),
+        }
+    )
+
+
+def _moment(moment_ms: int | None) -> datetime | None:
+    return None if moment_ms is None else datetime.fromtimestamp(moment_ms / 1000, UTC)
 
 
 def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> PartitionContents:
@@ -148,7 +179,7 @@ def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> Partit
 
 def listing_schema(defined: DefinedPartitions) -> pa.Schema:
     """The schema of the list, whatever there is."""
-    return PartitionContents(replace(defined, has_default=False), [], [], _Contents()).to_arrow().schema
+    return _to_arrow(defined, []).schema
 
 
 def _place_of(places: FilePlaces, bounds: KeyBounds) -> _Place:

@@ -19,6 +19,7 @@ from tableformat.keys.families import KeyFamily, family_of
 from tableformat.keys.internal_values import internal_values_of
 from tableformat.range_partitions.cuts import Cut, Range, internal_cut, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.retired import RetiredRange
 from tableformat.range_partitions.steps import Steps, values_as_int64
 
 Flags = npt.NDArray[np.bool_]
@@ -135,10 +136,25 @@ def missing_steps(steps: Steps, column: pa.Array, column_type: PrimitiveType) ->
 
 
 def refusals(
-    defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range], end: str = ""
+    defined: DefinedPartitions,
+    columns: Sequence[pa.Array],
+    where: Sequence[Range],
+    end: str = "",
+    retired: Sequence[RetiredRange] = (),
 ) -> pa.Array:
     """RP-5: one sentence for each of the given rows: `no range partition covers ts = 2031-01-01; the nearest is
-    [2024-01-01, 2024-04-01)`. `where` are the ranges to look for the nearest in."""
+    [2024-01-01, 2024-04-01)`. `where` are the ranges to look for the nearest in. RP-30: the sentence also names what
+    was retired there."""
+    reasons = _uncovered(defined, columns, where, end)
+    for each in retired:
+        if each.key == defined.key:
+            inside = covered(DefinedPartitions(key=each.key, bounds=each.ranges), columns)
+            flags = np.ones(len(reasons), np.bool_) if inside is None else inside
+            reasons = _joined("", [reasons, pc.if_else(pa.array(flags), f"; {each.note}", "")], "", "")
+    return reasons
+
+
+def _uncovered(defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range], end: str) -> pa.Array:
     names = defined.key.names
     texts = [_texts(column, key_type) for column, key_type in zip(columns, defined.key.types, strict=True)]
     shown = texts[0] if len(texts) == 1 else _joined("(", texts, ")")

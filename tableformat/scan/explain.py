@@ -48,6 +48,21 @@ class FileExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class RetiredExplanation:
+    """A retired range in which rows may match the filter; it is not read."""
+
+    ranges: str
+    tag: str
+    """Its rows are read with it."""
+    retired_at: str | None
+    """ISO 8601 in UTC."""
+
+    def __str__(self) -> str:
+        when = "" if self.retired_at is None else f" at {self.retired_at}"
+        return f"{self.ranges} was retired{when} and is not read; its rows are in the tag {self.tag!r}"
+
+
+@dataclass(frozen=True, slots=True)
 class ScanExplanation:
     """The files of a scan and the reasons for reading them; `str()` is the report."""
 
@@ -59,6 +74,8 @@ class ScanExplanation:
     """The delete files to open, by kind."""
     steps: tuple[StepMeasures, ...] = ()
     """The measures of each step, if the scan was run."""
+    retired: tuple[RetiredExplanation, ...] = ()
+    """RP-30: retired ranges that are not read."""
 
     def of_verdict(self, verdict: str) -> list[FileExplanation]:
         """The files that are clean, partial or covered."""
@@ -81,6 +98,7 @@ class ScanExplanation:
             ("data files", counts),
             ("ruled out", _ruled_out(self.pruning)),
             ("delete files to open", opened or "none"),
+            *(("retired", str(each)) for each in self.retired),
         ]
         rows = [
             (file.verdict, figures.count(file.record_count), figures.size(file.file_size_bytes), *_why(file))
@@ -95,7 +113,9 @@ class ScanExplanation:
         return html.fragment("scan, explained", *parts)
 
 
-def explain_plan(plan: ScanPlan, steps: tuple[StepMeasures, ...] = ()) -> ScanExplanation:
+def explain_plan(
+    plan: ScanPlan, steps: tuple[StepMeasures, ...] = (), retired: tuple[RetiredExplanation, ...] = ()
+) -> ScanExplanation:
     """The explanation of a plan, with the measures of its steps if it was run. Reads nothing."""
     covered = (_explain_covered(file) for file in plan.covered)
     return ScanExplanation(
@@ -105,6 +125,7 @@ def explain_plan(plan: ScanPlan, steps: tuple[StepMeasures, ...] = ()) -> ScanEx
         pruning=asdict(plan.pruning),
         delete_file_counts={kind.value: count for kind, count in plan.delete_file_counts.items()},
         steps=steps,
+        retired=retired,
     )
 
 
@@ -191,6 +212,8 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
         f"  deletes     {counts['delete_file_count']} delete files seen, "
         f"{counts['skipped_delete_file_count']} cannot matter; to open: {kinds or 'none'}"
     )
+    for each in explanation.retired:
+        yield f"  retired     {each}"
     if explanation.steps:
         yield f"  {'step':<18}{'time':>10}{'files':>10}{'rows':>14}{'size':>10}"
     for step in explanation.steps:

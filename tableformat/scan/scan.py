@@ -11,11 +11,13 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.arguments import checked_methods
 from tableformat.cached_property import cached_property
+from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.range_partitions.retired import retired_from, touched_by
 from tableformat.scan.arrow_rows import ArrowRows, limited
-from tableformat.scan.explain import ScanExplanation, explain_plan
+from tableformat.scan.explain import RetiredExplanation, ScanExplanation, explain_plan
 from tableformat.scan.measures import ScanMeter, Step, StepMeasures
 from tableformat.scan.plan import HeldPlan, ScanPlan
 from tableformat.scan.planner import plan_scan
@@ -82,6 +84,7 @@ class Scan(ArrowRows):
 
     def explain(self, *, analyze: bool = False) -> ScanExplanation:
         """Explain which files the scan reads, and why. The result prints as a report; `to_dict()` is for programs.
+        `retired` lists the retired ranges with rows that may match, which are not read.
 
         With `analyze`, the scan is planned again and every row is read, as by `to_batches`, without keeping the rows.
         The report then has time, files, rows and bytes of each step. Contents that this object has cached are not read
@@ -94,7 +97,19 @@ class Scan(ArrowRows):
         >>> [(step.step, step.row_count) for step in steps if step.step in ("find deleted rows", "return")]
         [('find deleted rows', 2), ('return', 1)]
         """
-        return explain_plan(*self._run()) if analyze else explain_plan(self._plan)
+        plan, steps = self._run() if analyze else (self._plan, ())
+        return explain_plan(plan, steps, self._retired())
+
+    def _retired(self) -> tuple[RetiredExplanation, ...]:
+        """RP-30: retired ranges that the filter would have met."""
+        retired = retired_from(self._view)
+        bound = bind_filter(self._plan.where, self._view.schema) if retired else TRUE
+        return tuple(
+            RetiredExplanation(
+                each.text, each.tag, None if each.retired_at is None else each.retired_at.isoformat(timespec="seconds")
+            )
+            for each in touched_by(bound, retired)
+        )
 
     def _run(self) -> tuple[ScanPlan, tuple[StepMeasures, ...]]:
         """A new plan, and the measures of its steps."""

@@ -61,6 +61,7 @@ from tableformat.properties import (
     TRANSACTION_PREFIX,
     TRANSACTION_RETENTION_MS,
 )
+from tableformat.range_partitions.retired import retired_from
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
@@ -204,6 +205,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "pruning_columns": _pruning_columns(view, key),
         "key": list(key),
         "checks": check_conditions(metadata.properties),
+        "retired": [f"{each.text} in tag '{each.tag}'" for each in retired_from(view)],
         "properties": _properties(table),
     }
 

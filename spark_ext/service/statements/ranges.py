@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from spark_ext.service.statements.statement import Rows, Statement, statement
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.definition import range_of
@@ -10,7 +13,7 @@ from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.range_partitions.range_text import parse_range
 from tableformat.table import Table
 
-_SHOWN = ("partition", "state", "file_count", "record_count", "total_bytes")
+_SHOWN = ("partition", "state", "file_count", "record_count", "total_bytes", "tag", "retired_at")
 
 
 @statement("add_range_partition")
@@ -35,10 +38,14 @@ def drop_range_partition(table: Table, said: Statement) -> None:
 
 @statement("show_range_partitions")
 def show_range_partitions(table: Table, said: Statement) -> Rows:
-    """SQ-10: as RP-14 lists them."""
+    """SQ-10: as RP-14 lists them, retired ones included (RP-30)."""
     del said
     listed = table.range_partitions.list().select(list(_SHOWN))
-    return [list(row.values()) for row in listed.to_pylist()]
+    return [[_shown(value) for value in row.values()] for row in listed.to_pylist()]
+
+
+def _shown(value: Any) -> Any:
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
 def _given(table: Table, said: Statement) -> Bound:

@@ -61,7 +61,7 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
     defined = context.range_partitions
     assert defined is not None, "tasks refuse rows by range partitions"
     samples = refused_samples_of(reports, defined.key.names, context.schema).combine_chunks().to_batches()[0]
-    misfits = CoveredRows(defined).misfits(samples)
+    misfits = CoveredRows(defined, context).misfits(samples)
     assert misfits is not None, "tasks and commit agree about what exists"
     refused_count = sum(report.refused.refused_count for report in reports if report.refused is not None)
     row_count = sum(_row_count(report) for report in reports)
@@ -221,7 +221,7 @@ def _diverted(
     defined = context.range_partitions
     for batch in _read(files, view):
         assert defined is not None, "tasks refuse rows by range partitions"
-        misfits = CoveredRows(defined).misfits(batch)
+        misfits = CoveredRows(defined, context).misfits(batch)
         assert misfits is not None, "tasks and commit agree about what exists"
         assert len(misfits.positions) == batch.num_rows, "tasks and commit agree about what exists"
         reasons = zip(_REASON_COLUMNS.names, (misfits.columns, misfits.reasons), strict=True)

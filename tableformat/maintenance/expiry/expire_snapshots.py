@@ -161,8 +161,8 @@ def _updates(metadata: TableMetadata, expiry: Expiry) -> list[TableUpdate]:
     )
     if expired:
         updates.append(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(expiry.snapshot_ids)}))
-    if expiry.batch_properties:
-        updates.append(RemovePropertiesUpdate(removals=list(expiry.batch_properties)))
+    if forgotten := [*expiry.batch_properties, *expiry.retired_properties]:
+        updates.append(RemovePropertiesUpdate(removals=forgotten))
     return updates
 
 

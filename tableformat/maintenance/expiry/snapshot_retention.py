@@ -19,6 +19,7 @@ from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.operations.history.consumers import snapshots_for_consumers
+from tableformat.range_partitions.retired import unneeded_retired_properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +52,12 @@ class Expiry:
     """Properties with the last batches of writers that have been silent for long (MT-4)."""
     batch_refs: tuple[str, ...] = ()
     """The refs that those batches were committed to; some may not exist any more."""
+    retired_properties: tuple[str, ...] = ()
+    """Properties of retired ranges whose tag goes, or is gone (RP-31)."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.snapshot_ids or self.refs or self.batch_properties)
+        return not (self.snapshot_ids or self.refs or self.batch_properties or self.retired_properties)
 
 
 def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
@@ -78,7 +81,9 @@ def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
         retained = _retained_snapshots(metadata, refs, request) | set(bases.values()) | told | unread
         expired = {snapshot.snapshot_id for snapshot in metadata.snapshots} - retained | request.snapshot_ids
     batches = {} if request.is_by_id_only else _forgotten_batches(metadata, request.now_ms)
+    retired = () if request.is_by_id_only else unneeded_retired_properties(metadata.properties, refs)
     return Expiry(
+        retired_properties=tuple(retired),
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.snapshot_id in expired),
         refs=tuple(name for name in metadata.refs if name not in refs),
         batch_properties=tuple(batches),

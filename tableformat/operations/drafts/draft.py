@@ -219,7 +219,7 @@ class Draft:
             on_refused=on_refused,
             checks=(
                 *row_checks(self.context.properties, self.schema, table=self.name),
-                *coverage_tests(self.context.range_partitions),
+                *coverage_tests(self.context),
                 *tests,
             ),
             whole_groups=whole_groups,

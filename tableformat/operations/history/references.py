@@ -23,7 +23,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from tableformat.commit.coverage_change import COVERAGE_BEFORE, coverage_is, property_updates
+from tableformat.commit.coverage_change import coverage_is, property_updates
 from tableformat.commit.idempotence import batches_of_snapshots
 from tableformat.commit.metadata_commit import assert_ref, ids_of_schemas_are_free
 from tableformat.commit.publish_target import published_to
@@ -51,8 +51,9 @@ from tableformat.operations.format_version import (
 )
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.parquet.metrics_modes import METRICS
-from tableformat.properties import RANGE_PARTITIONS, checked_properties
+from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX, checked_properties
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand
+from tableformat.range_partitions.summary import COVERAGE_BEFORE
 from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
 
 
@@ -152,8 +153,11 @@ def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
     ref = ref_of_kind(iceberg.metadata, name, kind)
     if name == MAIN_BRANCH:
         raise InvalidArgumentError("the branch 'main' cannot be dropped.")
-    requirement = assert_ref(name, ref.snapshot_id)
-    commit_updates(iceberg, (requirement,), (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),))
+    updates: tuple[TableUpdate, ...] = (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),)
+    record = RETIRED_PREFIX + name
+    if record in iceberg.metadata.properties:  # RP-31: what the tag kept is gone with it
+        updates += (RemovePropertiesUpdate(removals=[record]),)
+    commit_updates(iceberg, (assert_ref(name, ref.snapshot_id),), updates)
 
 
 def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay: bool) -> None:

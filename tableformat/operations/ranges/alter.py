@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -35,15 +34,10 @@ from tableformat.range_partitions.alteration import narrows
 from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions, unite
 from tableformat.range_partitions.property_text import range_partitions_of, range_to_json, to_property
+from tableformat.range_partitions.summary import RETIRED_TAG
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
-
-RETIRED_TAG: Final = "tableformat.retired-tag"
-"""In the summary of a snapshot that retired partitions: the tag that keeps them (RP-13)."""
-
-RESTORED_TAG: Final = "tableformat.restored-tag"
-"""In the summary of a snapshot that restored partitions: the tag that kept them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from typing import Any
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.commit.coverage_change import COVERAGE_DROPPED
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.snapshot_choice import schema_of
-from tableformat.operations.ranges.alter import RESTORED_TAG, RETIRED_TAG
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.property_text import range_from_json
+from tableformat.range_partitions.summary import COVERAGE_DROPPED, RESTORED_TAG, RETIRED_TAG
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tableformat.range_partitions.alteration import added, check_whole_partition
 from tableformat.range_partitions.cuts import cut_at
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
-from tableformat.range_partitions.listing import partition_contents
+from tableformat.range_partitions.listing import partition_list
 from tableformat.range_partitions.model import Bound, BoundLike, RangePartitions, Values, bound
 from tableformat.range_partitions.window import now_of
 
@@ -58,7 +58,8 @@ class TableRangePartitions:
 
     def list(self) -> pa.Table:
         """RP-14: the partitions in order, empty ones included, with what lies in them; reads metadata alone. Rows that
-        no partition covers, which only other writers add, are the last row.
+        no partition covers, which only other writers add, are the last row. A retired range has the state "retired",
+        its `tag` and `retired_at`, until it is restored or its tag goes.
 
         >>> sales = catalog.load_table("db.sales")
         >>> sales.range_partitions.list().select(["partition", "state", "record_count"]).to_pylist()[:2]
@@ -66,7 +67,7 @@ class TableRangePartitions:
 {'partition': '[2021, 2022)', 'state': 'live', 'record_count': 2}]
         """
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
-        return partition_contents(view, self._defined()).to_arrow()
+        return partition_list(view, self._defined())
 
     def define(self, given: RangePartitions, *, dry_run: bool = False) -> RangePartitionsResult:
         """RP-20: give range partitions to a table that has none, in one commit. Rows that lie elsewhere by then stay

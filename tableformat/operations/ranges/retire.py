@@ -25,7 +25,6 @@ from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
@@ -35,17 +34,11 @@ from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContex
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.newest import move_to_newest
-from tableformat.metadata.snapshot_choice import head_view, view_of_tag
+from tableformat.metadata.snapshot_choice import ancestors, head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.held_checks import refuse_rows_that_do_not_fit
 from tableformat.operations.options import one_of
-from tableformat.operations.ranges.alter import (
-    RESTORED_TAG,
-    RETIRED_TAG,
-    Alteration,
-    PlannedAlteration,
-    defined_partitions,
-)
+from tableformat.operations.ranges.alter import Alteration, PlannedAlteration, defined_partitions
 from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
 from tableformat.operations.ranges.later_deletes import LaterDeletes, later_deletes, positions_of
 from tableformat.operations.ranges.result import RangePartitionsResult
@@ -53,7 +46,9 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS, RETI
 from tableformat.range_partitions.alteration import added
 from tableformat.range_partitions.cuts import Range, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
-from tableformat.range_partitions.property_text import range_from_json, range_to_json, to_property
+from tableformat.range_partitions.property_text import range_from_json, to_property
+from tableformat.range_partitions.retired import is_retirement, retired_in_line, retired_text
+from tableformat.range_partitions.summary import RESTORED_TAG
 from tableformat.scan.planner import plan_scan
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
@@ -83,13 +78,8 @@ class PlannedRetirement(PlannedAlteration):
         if head.snapshot is None:
             raise InvalidArgumentError("the branch has no snapshot, so there is nothing to keep: drop() does the same.")
         updates, requirements = super().beside(head, snapshot)
-        key = self.altered.defined.key
-        value = {
-            "field-ids": list(key.field_ids),
-            "branch": self._branch,
-            "ranges": [range_to_json(key, each) for each in self.altered.dropped],
-        }
-        record = SetPropertiesUpdate(updates={RETIRED_PREFIX + self.tag: json.dumps(value, separators=(",", ":"))})
+        text = retired_text(self.altered.defined.key, self._branch, self.altered.dropped, snapshot.timestamp_ms)
+        record = SetPropertiesUpdate(updates={RETIRED_PREFIX + self.tag: text})
         return (*updates, record), requirements
 
 
@@ -149,7 +139,7 @@ class _PlannedRestoration(PlannedChange):
         """The change without deletes; nothing is written."""
         self._refuse_publish_target(head.metadata)
         defined = defined_partitions(self._iceberg, head)
-        ranges = retired_ranges(head.metadata.properties, self._tag, defined)
+        ranges = _retired_ranges(head.metadata.properties, self._tag, defined)
         after = added(defined, ranges)
         kept = view_of_tag(head.metadata, head.io, self._tag)
         live = {data.file_path for data in live_data_files(head)}
@@ -198,9 +188,7 @@ class _PlannedRestoration(PlannedChange):
         told = (
             snapshot
             for snapshot in kept.metadata.snapshots
-            if snapshot.summary is not None
-            and snapshot.summary.additional_properties.get(RETIRED_TAG) == self._tag
-            and snapshot.parent_snapshot_id == kept.snapshot.snapshot_id
+            if is_retirement(snapshot, self._tag) and snapshot.parent_snapshot_id == kept.snapshot.snapshot_id
         )
         return next(told, kept.snapshot)
 
@@ -254,10 +242,10 @@ class _PlannedRestoration(PlannedChange):
         by another one, and has the rows, whatever files they are in by now. InvalidArgumentError where nothing
         tells."""
         assert kept.snapshot is not None, "a tag has one"
-        line = lineage(head.metadata, head.snapshot, kept.snapshot.snapshot_id)
-        if line is not None:
-            summary = line[0].summary if line else None
-            return summary is not None and summary.additional_properties.get(RETIRED_TAG) == self._tag
+        line = list(ancestors(head.metadata, head.snapshot))
+        known = retired_in_line(self._tag, kept.snapshot.snapshot_id, line)
+        if known is not None:
+            return known
         retired_on = json.loads(head.metadata.properties[RETIRED_PREFIX + self._tag])["branch"]
         if retired_on != self._branch:
             raise InvalidArgumentError(
@@ -279,7 +267,7 @@ class _PlannedRestoration(PlannedChange):
         return RangePartitionsResult(added=self._restored, restored_data_files_count=count, tag=self._tag)
 
 
-def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:
+def _retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:
     """What was retired under a tag. SnapshotNotFoundError with the nearest name."""
     text = properties.get(RETIRED_PREFIX + tag)
     if text is None:

@@ -8,21 +8,25 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.retired import retired_in
 from tableformat.range_partitions.rows import covered, missing_steps, refusals
+from tableformat.write.context import WriteContext
 from tableformat.write.rows.checks import RowTest
 from tableformat.write.rows.column_casts import Misfits, Positions
 
 
-def coverage_tests(defined: DefinedPartitions | None) -> tuple[RowTest, ...]:
+def coverage_tests(context: WriteContext) -> tuple[RowTest, ...]:
     """What rows are held against besides the constraints of the table: nothing where every row is taken."""
-    return () if defined is None or defined.takes_every_row else (CoveredRows(defined),)
+    defined = context.range_partitions
+    return () if defined is None or defined.takes_every_row else (CoveredRows(defined, context),)
 
 
 class CoveredRows:
     """RP-5: rows that no bound covers are refused; on demand those outside of its limits (RP-9)."""
 
-    def __init__(self, defined: DefinedPartitions) -> None:
+    def __init__(self, defined: DefinedPartitions, context: WriteContext) -> None:
         self._defined = defined
+        self._context = context
         self._demanded = np.zeros(0, np.int64)
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
@@ -43,7 +47,7 @@ class CoveredRows:
         return Misfits(
             positions,
             pa.repeat(pa.scalar(defined.key.names[0], pa.large_string()), len(positions)),
-            refusals(defined, refused, where, end),
+            refusals(defined, refused, where, end, retired_in(self._context.properties, self._context.schema)),
             uncovered=True,
         )
 

@@ -24,7 +24,7 @@ def test_the_list_is_a_table_of_its_snapshot(tmp_path: Path) -> None:
     catalog.create_table("db.plain", SCHEMA)
     table.append(pa.table({"year": [2020, 2020, 2021], "id": [1, 2, 3]}, SCHEMA))
     connection = duckdb.connect()
-    with patch.object(listed_partitions, "partition_contents", side_effect=AssertionError):
+    with patch.object(listed_partitions, "partition_list", side_effect=AssertionError):
         tf.duckdb.attach(connection, catalog)
     wanted = f'SELECT "partition", lower, record_count FROM {LIST} WHERE file_count > 0 ORDER BY upper DESC'
     assert connection.sql(wanted).fetchall() == [("[2021, 2022)", 2021, 1), ("[2020, 2021)", 2020, 2)]

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
-from tableformat.commit.coverage_change import COVERAGE_BEFORE
 from tableformat.errors import (
     InvalidArgumentError,
     RowsRefusedError,
@@ -22,6 +21,7 @@ from tableformat.errors import (
 )
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.summary import COVERAGE_BEFORE
 from tableformat.testing.table_files import live_data_files
 from tableformat.testing.table_rows import live_values
 

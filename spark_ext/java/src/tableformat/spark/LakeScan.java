@@ -90,7 +90,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         ? "" : Arrays.stream(grouping.transforms()).map(Object::toString).collect(Collectors.joining(", "));
     return "TableFormatScan(table=" + table.name() + ", snapshotId=" + table.version() + ", filters="
         + PredicateText.of(predicates) + ", runtimeFilters=" + PredicateText.of(runtimePredicates) + ", groupedBy="
-        + groupedBy + ")";
+        + groupedBy + (table.retired().length == 0 ? "" : ", notReadRetired=" + String.join("; ", table.retired())) + ")";
   }
 
   /** Spark shows the scan of a plan by it. */

@@ -187,6 +187,11 @@ final class LakeTable
     return Json.strings(description.get("key"));
   }
 
+  /** RP-30: the retired ranges that the snapshot lacks, each with its tag. */
+  String[] retired() {
+    return Json.strings(description.get("retired"));
+  }
+
   boolean hasChecks() {
     return !description.get("checks").isEmpty();
   }

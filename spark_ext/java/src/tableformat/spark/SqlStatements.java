@@ -120,7 +120,8 @@ final class SqlStatements {
     }
     in.expectEnd("");
     StructType columns = texts("partition", "state").add("file_count", DataTypes.LongType)
-        .add("record_count", DataTypes.LongType).add("total_bytes", DataTypes.LongType);
+        .add("record_count", DataTypes.LongType).add("total_bytes", DataTypes.LongType)
+        .add("tag", DataTypes.StringType).add("retired_at", DataTypes.StringType);
     return command(in, table, Json.object().put("name", "show_range_partitions"), columns);
   }
 
