@@ -1,0 +1,45 @@
+"""Retired ranges and the history of range partitions, as Spark shows them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import tableformat as tf
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+
+
+@pytest.fixture
+def sales(lake: Catalog, namespace: str) -> Table:
+    years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+    table = lake.create_table((namespace, "sales"), SCHEMA, key=["year", "id"], range_partitions=years)
+    table.append(pa.table({"year": [2020, 2021], "id": [1, 2]}, SCHEMA))
+    return table
+
+
+def test_statements_show_a_retired_range_and_its_tag(spark: SparkSession, sales: Table) -> None:
+    """RP-30: SHOW, the metadata table, the plan, and the error of a refused row."""
+    name = f"lake.{sales.name}"
+    loaded = sales.snapshot_id
+    tag = sales.range_partitions.retire(2020, 2021).tag
+    first = spark.sql(f"SHOW RANGE PARTITIONS {name}").first()
+    assert first is not None
+    assert (first["partition"], first["state"], first["record_count"], first["tag"]) == ("[2020, 2021)", "retired", 1, tag)
+    assert first["retired_at"].startswith("20")
+    retired = spark.sql(f"SELECT lower, tag, record_count FROM {name}.range_partitions WHERE state = 'retired'")
+    assert [tuple(row) for row in retired.collect()] == [(2020, tag, 1)]
+    plan = spark.sql(f"EXPLAIN SELECT * FROM {name} WHERE year = 2020").first()
+    assert plan is not None
+    assert f"notReadRetired=[2020, 2021) in tag '{tag}'" in plan[0]
+    past = spark.sql(f"EXPLAIN SELECT * FROM {name} VERSION AS OF {loaded}").first()
+    assert past is not None
+    assert "notReadRetired" not in past[0]
+    with pytest.raises(AnalysisException, match=f"was retired, with its rows in the tag '{tag}'"):
+        spark.sql(f"INSERT INTO {name} VALUES (2020, 9)")
+    spark.sql(f"ALTER TABLE {name} DROP TAG `{tag}`")
+    assert not spark.sql(f"SHOW RANGE PARTITIONS {name}").where("state = 'retired'").count()
+    assert not [each for each in sales.refresh().properties if each.startswith("tableformat.retired.")]
