@@ -301,7 +301,7 @@ class TableReads:
         from tableformat.layers.layers import layers_of
 
         view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
-        return layers_of(view, self.name, column=column, to_scale=to_scale)
+        return layers_of(view, self.name, branch or self.branch, column=column, to_scale=to_scale)
 
     def changes(
         self,

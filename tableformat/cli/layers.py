@@ -47,7 +47,7 @@ def layers(
     session = Session.of(context)
     handle = session.table(table, branch)
     view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
-    found = layers_of(view, name_of(handle), column=column, to_scale=not even)
+    found = layers_of(view, name_of(handle), handle.branch, column=column, to_scale=not even)
 
     def document() -> dict[str, Any]:
         return {**found.to_dict(), "svg": None if svg is None else str(svg)}

@@ -10,37 +10,62 @@ import typer
 
 from tableformat.cli.confirm import ask
 from tableformat.cli.options import (
+    AsOfOption,
     BranchOption,
     DryRunOption,
     JobBranchOption,
+    SnapshotOption,
     TableArgument,
+    TagOption,
     WritableTableArgument,
     YesOption,
 )
-from tableformat.cli.session import Session
+from tableformat.cli.session import Session, view_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tableformat.operations.ranges.result import RangePartitionsResult
     from tableformat.table import Table
 
 _RANGE = "'[LOWER, UPPER)'"
 
 
-def partitions(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
+def partitions(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="List the changes of the ranges, as far as the metadata log goes.")
+    ] = False,
+) -> None:
     """List the range partitions of a table, empty and retired ones included, with what lies in them. Reads metadata
     alone."""
-    from tableformat.cli.json_values import json_rows
     from tableformat.display.grid import Column, grid
+    from tableformat.operations.inspect import Inspect
 
     session = Session.of(context)
     handle = session.table(table, branch)
-    listed = handle.range_partitions.list()
+    view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
+    inspect = Inspect(view, handle.branch, handle.iceberg.metadata_location)
+    if history:
+        changes = inspect.range_partition_history()
+        session.output.emit(
+            lambda: {"table": handle.name, "changes": _json_rows(changes)},
+            lambda: grid([Column(name) for name in changes.column_names], _cells(changes)),
+        )
+        return
+    listed = inspect.range_partitions()
     texts, numbers = ["partition", "state"], ["file_count", "record_count", "total_bytes", "straddling_file_count"]
     retired = ["tag", "retired_at"] if listed["tag"].null_count < len(listed) else []
     session.output.emit(
         lambda: {
             "table": handle.name,
-            "partitions": [row for batch in listed.to_batches() for row in json_rows(batch, listed.schema.names)],
+            "partitions": _json_rows(listed),
         },
         lambda: grid(
             [
@@ -49,7 +74,7 @@ def partitions(context: typer.Context, table: TableArgument, *, branch: BranchOp
                 *(Column(name, is_number=True) for name in ("files", "rows", "bytes", "straddling")),
                 *(Column(name) for name in retired),
             ],
-            [tuple(map(_cell, row.values())) for row in listed.select([*texts, *numbers, *retired]).to_pylist()],
+            _cells(listed.select([*texts, *numbers, *retired])),
         ),
     )
 
@@ -168,6 +193,16 @@ def restore(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     _tell(session, handle, handle.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))
+
+
+def _json_rows(listed: pa.Table) -> list[dict[str, Any]]:
+    from tableformat.cli.json_values import json_rows
+
+    return [row for batch in listed.to_batches() for row in json_rows(batch, listed.schema.names)]
+
+
+def _cells(listed: pa.Table) -> list[tuple[str, ...]]:
+    return [tuple(map(_cell, row.values())) for row in listed.to_pylist()]
 
 
 def _cell(value: Any) -> str:

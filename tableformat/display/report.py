@@ -22,7 +22,7 @@ def table_report(table: Table) -> str:
         summary.name,
         html.facts(_facts(summary)),
         html.headed("Health", html_of_health(health)),
-        html.headed("Layers", html.part(layers_of(view, summary.name)._repr_html_())),
+        html.headed("Layers", html.part(layers_of(view, summary.name, table.branch)._repr_html_())),
         html.headed("Schema", schema_html(view)),
         html.headed("Snapshots", snapshots_html([*ancestors(view.metadata, view.snapshot)])),
         html.headed("Branches and tags", html.grid(("name", "type", "snapshot"), refs)),

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import shown
 from tableformat.engines import sql_changes
@@ -280,7 +281,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                     lists[_list_of(identifier)] = view
             taken[place] = identifier
     for identifier in lists.keys() - seen.keys():
-        _show_partitions(connection, name, identifier, lists[identifier])
+        _show_partitions(connection, name, identifier, lists[identifier], attachment.state.get("branch") or MAIN_BRANCH)
     for identifier in (attachment.snapshot_ids.keys() | attachment.partition_lists) - seen.keys() - lists.keys():
         if _place_of(identifier) in taken:
             continue  # Another spelling of a name that is in use: DuckDB would take that one away.
@@ -300,7 +301,9 @@ def _are_same(shown: tuple[str, FileIO] | None, behind: tuple[str, FileIO]) -> b
     return shown is not None and shown[0] == behind[0] and shown[1] is behind[1]
 
 
-def _show_partitions(connection: DuckDBPyConnection, name: str, identifier: str, view: SnapshotView) -> None:
+def _show_partitions(
+    connection: DuckDBPyConnection, name: str, identifier: str, view: SnapshotView, branch: str
+) -> None:
     """RP-27: the list of the snapshot that the table's view reads, made when it is asked for."""
     try:
         defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
@@ -308,7 +311,7 @@ def _show_partitions(connection: DuckDBPyConnection, name: str, identifier: str,
         _show_refusal(connection, _view_of(name, identifier), str(error))
     else:
         assert defined is not None, "the table has the property"
-        _show_table(connection, name, identifier, ListedPartitions(view, defined))
+        _show_table(connection, name, identifier, ListedPartitions(view, branch, defined))
 
 
 def _list_of(identifier: str) -> str:

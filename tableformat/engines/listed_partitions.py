@@ -11,13 +11,16 @@ from tableformat.cached_property import cached_property
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.listing import listing_schema, partition_list
+from tableformat.range_partitions.past import partitions_listed_at
 
 
 class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
     """RP-14: the list of one snapshot, made once from its manifests."""
 
-    def __init__(self, view: SnapshotView, defined: DefinedPartitions) -> None:
+    def __init__(self, view: SnapshotView, branch: str, defined: DefinedPartitions) -> None:
+        """`defined` are those of the table, which have the columns of the list."""
         self._view = view
+        self._branch = branch
         self._defined = defined
 
     @property
@@ -36,4 +39,4 @@ class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type
 
     @cached_property
     def _listed(self) -> ds.InMemoryDataset:
-        return ds.InMemoryDataset(partition_list(self._view, self._defined))
+        return ds.InMemoryDataset(partition_list(self._view, partitions_listed_at(self._view, self._branch)))

@@ -20,7 +20,7 @@ from tableformat.metadata.manifests.manifest_reader import live_entries, read_ma
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.cuts import Cut
 from tableformat.range_partitions.defined import DefinedPartitions
-from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.range_partitions.past import partitions_at
 
 DATA: Final = "data"
 _POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
@@ -69,10 +69,10 @@ class Collected:
     ruler: Ruler | None
 
 
-def collect(view: SnapshotView, column: str | None, *, to_scale: bool) -> Collected:
+def collect(view: SnapshotView, branch: str, column: str | None, *, to_scale: bool) -> Collected:
     """The files of a snapshot over a top-level column: the given one, or the first range column, or the first key
     column, or the first column. Raises UnknownColumnError, and InvalidArgumentError for a column without an order."""
-    defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
+    defined = partitions_at(view, branch)
     field_id, name, value_type = _column(view, column, defined)
     files = list(_live_files(view))
     data = {file.file_path: _ends(file, field_id, value_type) for file in files if isinstance(file, DataFile)}

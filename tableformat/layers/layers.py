@@ -76,9 +76,11 @@ class Layers:
         return drawing.inline(self.picture)
 
 
-def layers_of(view: SnapshotView, name: str, *, column: str | None = None, to_scale: bool = True) -> Layers:
-    """The layers of a snapshot; see `Table.layers`."""
-    collected = collect(view, column, to_scale=to_scale)
+def layers_of(
+    view: SnapshotView, name: str, branch: str, *, column: str | None = None, to_scale: bool = True
+) -> Layers:
+    """The layers of a snapshot, which was reached by a branch; see `Table.layers`."""
+    collected = collect(view, branch, column, to_scale=to_scale)
     snapshot_id = None if view.snapshot is None else view.snapshot.snapshot_id
     spans = collected.spans
     return Layers(Picture(name, snapshot_id, collected, arrange(spans), depth(spans)))

@@ -66,7 +66,7 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
 def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> TableMetadata:
     """FM-3: the metadata in the bytes of a metadata file; `location` is for messages. CorruptFileError for one that
     holds more than `bytes_max` when it is decompressed (FM-32)."""
-    document = _parse_json(data, location, bytes_max)
+    document = metadata_document(data, location, bytes_max)
     version = document.get("format-version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptFileError(location, f"its format-version is {version!r}; it is no Iceberg table metadata.")
@@ -108,7 +108,8 @@ def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | N
     )
 
 
-def _parse_json(data: bytes, location: str, bytes_max: int) -> dict[str, Any]:
+def metadata_document(data: bytes, location: str, bytes_max: int) -> dict[str, Any]:
+    """FM-3: the JSON of a metadata file. CorruptFileError for anything else."""
     try:
         document = json.loads(Inflater(location, bytes_max).gunzipped(data))
     except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
@@ -152,7 +153,7 @@ def _version(name: str) -> int | None:
 
 def _updated_ms(io: FileIO, location: str) -> int:
     """Two commits of the same version only one of which won: without a catalog the later one has to be it."""
-    document = _parse_json(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
+    document = metadata_document(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     return int(document.get("last-updated-ms") or 0)
 
 

@@ -16,8 +16,9 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.position_delete_rows import position_deletes_table
+from tableformat.range_partitions.history import range_partition_history
 from tableformat.range_partitions.listing import partition_list
-from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.range_partitions.past import partitions_listed_at
 
 
 @checked_methods
@@ -112,15 +113,20 @@ class Inspect:
         return inspect.partitions_table(self.view)
 
     def range_partitions(self) -> pa.Table:
-        """RP-14: the range partitions of the table, empty ones included, with what lies in each.
+        """RP-14: the range partitions of the table at the snapshot, empty ones included, with what lies in each.
 
         InvalidArgumentError for a table that has none.
         """
-        metadata = self.view.metadata
-        defined = range_partitions_of(metadata.properties, metadata.schema())
-        if defined is None:
-            raise InvalidArgumentError("the table has no range partitions: all of its key space exists.")
-        return partition_list(self.view, defined)
+        return partition_list(self.view, partitions_listed_at(self.view, self.branch))
+
+    def range_partition_history(self) -> pa.Table:
+        """RP-33: the changes of the range partitions, the oldest first, as far back as the metadata log goes:
+        `changed_at`, `snapshot_id` (null for a commit without a snapshot), `change`, `partition`, `border` and `tag`.
+
+        >>> table.inspect.range_partition_history().num_rows
+        0
+        """
+        return range_partition_history(self.view.metadata, self.view.io)
 
     def refs(self) -> pa.Table:
         """Branches and tags."""

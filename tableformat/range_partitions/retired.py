@@ -71,7 +71,7 @@ def retired_text(key: KeyColumns, branch: str, ranges: Sequence[Range], retired_
 
 
 def retired_in(properties: Mapping[str, str], schema: Schema) -> list[RetiredRange]:
-    """The retired ranges of a table, by tag. Those whose range columns are gone are left out."""
+    """The retired ranges of a table, by tag. A range whose columns are gone is left out."""
     tags = sorted(name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX))
     parsed = (_parsed(tag, properties[RETIRED_PREFIX + tag], schema) for tag in tags)
     return [each for each in parsed if each is not None]

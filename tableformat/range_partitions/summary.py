@@ -8,7 +8,7 @@ COVERAGE_BEFORE: Final = "tableformat.range-partitions-before"
 """In the summary of a snapshot whose commit changed what exists: the property before it; empty where there was none."""
 
 COVERAGE_DROPPED: Final = "tableformat.range-partitions-dropped"
-"""In the summary of a snapshot that dropped ranges: which, as JSON; whatever else it deleted is nothing (RP-25)."""
+"""In the summary of a snapshot that dropped ranges: the ranges, as JSON. The snapshot deleted nothing else (RP-25)."""
 
 RETIRED_TAG: Final = "tableformat.retired-tag"
 """In the summary of a snapshot that retired partitions: the tag that keeps them (RP-13)."""

@@ -21,6 +21,24 @@ def sales(lake: Catalog, namespace: str) -> Table:
     return table
 
 
+def test_the_list_and_the_history_in_spark(spark: SparkSession, sales: Table) -> None:
+    """RP-32, RP-33: VERSION AS OF has the ranges of its time; additions are in the history."""
+    name = f"lake.{sales.name}"
+    loaded = sales.snapshot_id
+    spark.sql(f"ALTER TABLE {name} ADD RANGE PARTITION 2024 <= VALUES < 2025")
+    spark.sql(f"ALTER TABLE {name} DROP RANGE PARTITION 2020 <= VALUES < 2021")
+    past = spark.sql(f"SELECT lower, state FROM {name}.range_partitions VERSION AS OF {loaded} ORDER BY lower")
+    expected = [(2020, "live"), (2021, "live"), (2022, "empty"), (2023, "empty")]
+    assert [tuple(row) for row in past.collect()] == expected
+    history = spark.sql(f"SELECT change, partition, snapshot_id FROM {name}.range_partition_history")
+    dropped = sales.refresh().snapshot_id
+    assert [tuple(row) for row in history.collect()] == [
+        ("defined", "[2020, 2024)", None),
+        ("added", "[2024, 2025)", None),
+        ("dropped", "[2020, 2021)", dropped),
+    ]
+
+
 def test_statements_show_a_retired_range_and_its_tag(spark: SparkSession, sales: Table) -> None:
     """RP-30: SHOW, the metadata table, the plan, and the error of a refused row."""
     name = f"lake.{sales.name}"
@@ -28,7 +46,12 @@ def test_statements_show_a_retired_range_and_its_tag(spark: SparkSession, sales:
     tag = sales.range_partitions.retire(2020, 2021).tag
     first = spark.sql(f"SHOW RANGE PARTITIONS {name}").first()
     assert first is not None
-    assert (first["partition"], first["state"], first["record_count"], first["tag"]) == ("[2020, 2021)", "retired", 1, tag)
+    assert (first["partition"], first["state"], first["record_count"], first["tag"]) == (
+        "[2020, 2021)",
+        "retired",
+        1,
+        tag,
+    )
     assert first["retired_at"].startswith("20")
     retired = spark.sql(f"SELECT lower, tag, record_count FROM {name}.range_partitions WHERE state = 'retired'")
     assert [tuple(row) for row in retired.collect()] == [(2020, tag, 1)]

@@ -32,6 +32,7 @@ _TABLES: Final = {
     "manifests": Inspect.manifests,
     "partitions": Inspect.partitions,
     "range_partitions": Inspect.range_partitions,
+    "range_partition_history": Inspect.range_partition_history,
     "refs": Inspect.refs,
     "entries": Inspect.entries,
     "metadata_log_entries": Inspect.metadata_log_entries,
@@ -84,7 +85,7 @@ def _inspect(view: SnapshotView, pin: Pin, *, has_readable_metrics: bool = True)
 
 def _without_snapshots(view: SnapshotView) -> SnapshotView:
     """The same table without rows in any metadata table, for the columns of one."""
-    metadata = view.metadata.model_copy(update={"snapshots": [], "current_snapshot_id": None})
+    metadata = view.metadata.model_copy(update={"snapshots": [], "current_snapshot_id": None, "metadata_log": []})
     return SnapshotView(metadata, view.io, None, view.schema)
 
 

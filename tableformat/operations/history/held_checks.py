@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import dropwhile
-from typing import Final, cast
+from typing import cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
@@ -22,21 +21,16 @@ from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
 from tableformat.commit.required_columns import newly_required
 from tableformat.commit.rest_catalog import is_rest
-from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.errors import InvalidArgumentError
 from tableformat.filters.bound_filter import comparisons, to_expression
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.metadata_log import logged_since
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.table_file import parse_table_metadata
-from tableformat.properties import inflated_bytes_max
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
-from tableformat.storage.storage import read_bytes
 from tableformat.write.rows.checks import RowCheck, check_conditions, row_checks
-
-_CLOCKS_DIFFER_MS: Final = 60_000
-"""How far clocks of writers may be apart for Iceberg."""
 
 
 def refuse_rows_that_do_not_fit(
@@ -109,13 +103,8 @@ def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileI
     log = metadata.metadata_log
     if not log:
         return None
-    since_ms = snapshot.timestamp_ms - _CLOCKS_DIFFER_MS
-    for entry in dropwhile(lambda entry: entry.timestamp_ms < since_ms, log):
-        try:
-            logged = parse_table_metadata(
-                read_bytes(io, entry.metadata_file), entry.metadata_file, inflated_bytes_max(io.properties)
-            )
-        except CorruptFileError:
+    for entry, logged in logged_since(metadata, io, snapshot.timestamp_ms):
+        if logged is None:
             return None
         if snapshot_by_id(logged, snapshot.snapshot_id) is not None:
             return None if entry is log[0] else check_conditions(logged.properties)

@@ -12,6 +12,7 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.snapshot_choice import schema_of
 from tableformat.range_partitions.cuts import Range
+from tableformat.range_partitions.past import key_of_then
 from tableformat.range_partitions.property_text import range_from_json
 from tableformat.range_partitions.summary import COVERAGE_DROPPED, RESTORED_TAG, RETIRED_TAG
 
@@ -35,9 +36,7 @@ def drop_of(snapshot: Snapshot, metadata: TableMetadata) -> RangeDrop | None:
     if text is None:
         return None
     value: dict[str, Any] = json.loads(text)
-    schema, field_ids = metadata.schema(), value["field-ids"]
-    is_gone = any(schema.find_column_name(field_id) is None for field_id in field_ids)
-    key = KeyColumns.of(schema_of(metadata, snapshot) if is_gone else schema, field_ids)
+    key = key_of_then(value["field-ids"], metadata.schema(), schema_of(metadata, snapshot))
     ranges = tuple(range_from_json(key, each) for each in value["ranges"])
     return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,8 @@ from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.own_handle import calls_on_own_handles
-from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_choice import head_view, view_as_of, view_at, view_of_tag
+from tableformat.operations.history.references import at_most_one
 from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
 from tableformat.operations.ranges.define import define_partitions
 from tableformat.operations.ranges.result import RangePartitionsResult
@@ -23,8 +25,10 @@ from tableformat.range_partitions.alteration import added, check_whole_partition
 from tableformat.range_partitions.cuts import cut_at
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
+from tableformat.range_partitions.history import range_partition_history
 from tableformat.range_partitions.listing import partition_list
 from tableformat.range_partitions.model import Bound, BoundLike, RangePartitions, Values, bound
+from tableformat.range_partitions.past import partitions_listed_at
 from tableformat.range_partitions.window import now_of
 
 
@@ -56,18 +60,48 @@ class TableRangePartitions:
         """The range columns, most significant first."""
         return self._defined().key.names
 
-    def list(self) -> pa.Table:
+    def list(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+    ) -> pa.Table:
         """RP-14: the partitions in order, empty ones included, with what lies in them; reads metadata alone. Rows that
         no partition covers, which only other writers add, are the last row. A retired range has the state "retired",
         its `tag` and `retired_at`, until it is restored or its tag goes.
+
+        At an earlier snapshot the list has the partitions of that time (RP-32).
 
         >>> sales = catalog.load_table("db.sales")
         >>> sales.range_partitions.list().select(["partition", "state", "record_count"]).to_pylist()[:2]
         [{'partition': '[2020, 2021)', 'state': 'live', 'record_count': 1}, \
 {'partition': '[2021, 2022)', 'state': 'live', 'record_count': 2}]
         """
-        view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
-        return partition_list(view, self._defined())
+        at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
+        metadata, io = self._iceberg.metadata, self._iceberg.io
+        if snapshot_id is not None:
+            view = view_at(metadata, io, snapshot_id)
+        elif as_of is not None:
+            view = view_as_of(metadata, io, as_of, self._branch)
+        elif tag is not None:
+            view = view_of_tag(metadata, io, tag)
+        else:
+            return partition_list(head_view(metadata, io, self._branch), self._defined())
+        return partition_list(view, partitions_listed_at(view, self._branch))
+
+    def history(self) -> pa.Table:
+        """RP-33: the changes of the ranges, the oldest first: `changed_at`, `snapshot_id` (null for a commit without a
+        snapshot), `change`, `partition`, `border` (of a split or a merge) and `tag`.
+
+        The history goes back as far as the table's metadata log. Of earlier changes it has drops, retirements and
+        restorations that retained snapshots record, and not the additions.
+
+        >>> result = sales.range_partitions.add(2024, 2025)
+        >>> sales.range_partitions.history().select(["change", "partition", "snapshot_id"]).to_pylist()[-1]
+        {'change': 'added', 'partition': '[2024, 2025)', 'snapshot_id': None}
+        """
+        return range_partition_history(self._iceberg.metadata, self._iceberg.io)
 
     def define(self, given: RangePartitions, *, dry_run: bool = False) -> RangePartitionsResult:
         """RP-20: give range partitions to a table that has none, in one commit. Rows that lie elsewhere by then stay

@@ -85,6 +85,17 @@ def test_what_is_retired_comes_back(lake: Lake) -> None:
     assert (tried["dry_run"], tried["dropped"]) == (True, ["[2020, 2021)"])
     run = lake.run("retire", TABLE, "[2020, 2021)")
     assert run.stdout.splitlines()[1] == "Kept: tableformat restore db.sales retired-2020-2021"
+    shown = lake.run("partitions", TABLE).stdout.splitlines()
+    assert shown[0].split()[-2:] == ["tag", "retired_at"]
+    assert shown[2].split()[2:5] == ["retired", "1", "2"]
+    past = lake.run("partitions", TABLE, "--tag", "retired-2020-2021", "-o", "json").document["partitions"]
+    assert [each["state"] for each in past] == ["live", "live", "empty", "empty"]
+    history = lake.run("partitions", TABLE, "--history", "-o", "json").document["changes"]
+    assert [(each["change"], each["partition"]) for each in history] == [
+        ("defined", "[2020, 2024)"),
+        ("retired", "[2020, 2021)"),
+    ]
+    assert "[2020, 2021)" in lake.run("partitions", TABLE, "--history").stdout
     assert lake.run("restore", TABLE, "retired-2020-2021", "-o", "json").document["restored_data_files_count"] == 1
     assert lake.run("restore", TABLE, "retired-2020-2021").status == 1
 

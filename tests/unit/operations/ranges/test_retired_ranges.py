@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 import tableformat as tf
-from tableformat.operations.history.references import commit_updates
 from tableformat.errors import UncoveredRowsError
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RETIRED_PREFIX
 
 SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
