@@ -318,7 +318,7 @@ def test_tables_and_functions_are_described_without_internals(
 
 def ranges(spark: SparkSession, name: str) -> list[tuple[str, int]]:
     shown = spark.sql(f"SHOW RANGE PARTITIONS {name}")
-    assert shown.columns == ["partition", "state", "file_count", "record_count", "total_bytes"]
+    assert shown.columns == ["partition", "state", "file_count", "record_count", "total_bytes", "tag", "retired_at"]
     return [(row.partition, row.record_count) for row in shown.collect()]
 
 

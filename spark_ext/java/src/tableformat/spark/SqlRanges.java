@@ -7,6 +7,7 @@ import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -18,8 +19,6 @@ import org.apache.spark.sql.types.TimestampType;
 
 /** Range partitions, as users of Kudu write them; ranges go on as text (RP-23), which Python reads (SQ-10). */
 final class SqlRanges {
-  private static final String PROPERTIES = "TBLPROPERTIES";
-
   private final SqlCursor in;
   private final ParserInterface spark;
 
@@ -50,70 +49,8 @@ final class SqlRanges {
     return statement;
   }
 
-  /**
-   * The statement of CREATE or REPLACE TABLE with properties instead of `PARTITION BY RANGE (...) (...)`; null without that.
-   * Behind its name, where the cursor is, the clause lies in no parentheses.
-   */
-  String withProperties() {
-    int properties = -1;
-    int depth = 0;
-    for (; in.peek().kind() != SqlCursor.Kind.END; in.next()) {
-      if (depth == 0 && in.isAt(PROPERTIES) && in.peek(1).isSign("(")) {
-        properties = in.peek(1).stop();
-      }
-      if (depth == 0 && in.isAt("PARTITION", "BY", "RANGE")) {
-        return replaced(properties);
-      }
-      depth += in.peek().isSign("(") ? 1 : in.peek().isSign(")") ? -1 : 0;
-    }
-    return null;
-  }
-
-  private String replaced(int propertiesBefore) {
-    int start = in.peek().start();
-    String entries = definition();
-    int stop = in.peek().start();
-    String text = in.text();
-    int properties = propertiesBefore;
-    for (int depth = 0; properties < 0 && in.peek().kind() != SqlCursor.Kind.END; in.next()) {
-      if (depth == 0 && in.isAt(PROPERTIES) && in.peek(1).isSign("(")) {
-        properties = in.peek(1).stop();
-      }
-      depth += in.peek().isSign("(") ? 1 : in.peek().isSign(")") ? -1 : 0;
-    }
-    if (properties < 0) {
-      return text.substring(0, start) + PROPERTIES + " (" + entries + ") " + text.substring(stop);
-    }
-    return properties <= start
-        ? text.substring(0, properties) + entries + ", " + text.substring(properties, start) + text.substring(stop)
-        : text.substring(0, start) + text.substring(stop, properties) + entries + ", " + text.substring(properties);
-  }
-
-  /** The clause as entries of TBLPROPERTIES. */
-  private String definition() {
-    in.expect("PARTITION", "BY", "RANGE");
-    in.expectSign("(");
-    List<String> columns = new ArrayList<>();
-    do {
-      columns.add(in.name("a column"));
-    } while (in.takeSign(","));
-    in.expectSign(")");
-    in.expectSign("(");
-    List<String> ranges = new ArrayList<>();
-    do {
-      in.expect("PARTITION");
-      ranges.add(range());
-    } while (in.takeSign(","));
-    in.expectSign(")");
-    return entry("on", String.join(", ", columns)) + ", " + entry("bounds", String.join(", ", ranges));
-  }
-
-  private static String entry(String name, String value) {
-    return "'range-partitions." + name + "' = '" + value.replace("\\", "\\\\").replace("'", "\\'") + "'";
-  }
-
   /** `[a <|<=] VALUES [<|<= b]` or `VALUE = a`. */
-  private String range() {
+  String range() {
     if (in.take("VALUE")) {
       in.expectSign("=");
       return "VALUE = " + value();
@@ -133,6 +70,46 @@ final class SqlRanges {
     }
     return (lowerInclusive ? "[" : "(") + (lower == null ? "-inf" : lower) + ", " + (upper == null ? "inf" : upper)
         + (upperInclusive ? "]" : ")");
+  }
+
+  /**
+   * `VALUES IN (a, b, ...)` as ranges: whole numbers or dates that follow one another are one range, any other value is one (SQ-40).
+   */
+  List<String> valueList() {
+    in.expect("VALUES", "IN");
+    in.expectSign("(");
+    List<ListedValue> values = new ArrayList<>();
+    do {
+      values.add(listedValue());
+    } while (in.takeSign(","));
+    in.expectSign(")");
+    if (values.stream().anyMatch(each -> each.ordinal() == null)) {
+      return values.stream().map(each -> "VALUE = " + each.text()).toList();
+    }
+    values.sort(Comparator.comparing(ListedValue::ordinal));
+    List<String> ranges = new ArrayList<>();
+    for (int first = 0, last; first < values.size(); first = last + 1) {
+      last = first;
+      while (last + 1 < values.size() && values.get(last + 1).ordinal() == values.get(last).ordinal() + 1) {
+        last++;
+      }
+      ranges.add(first == last ? "VALUE = " + values.get(first).text()
+          : "[" + values.get(first).text() + ", " + values.get(last).text() + "]");
+    }
+    return ranges;
+  }
+
+  /** A value of a list; `ordinal` is null where no other value follows it immediately. */
+  private record ListedValue(String text, Long ordinal) {}
+
+  private ListedValue listedValue() {
+    if (in.peek().isSign("(")) {
+      return new ListedValue(value(), null);
+    }
+    Literal literal = literal();
+    boolean isWhole = literal.value() instanceof Integer || literal.value() instanceof Long;
+    boolean isMoment = literal.dataType() instanceof TimestampType || literal.dataType() instanceof TimestampNTZType;
+    return new ListedValue(text(literal), isWhole && !isMoment ? (Long) ((Number) literal.value()).longValue() : null);
   }
 
   /** Whether the end belongs to the range. */
@@ -160,6 +137,10 @@ final class SqlRanges {
   }
 
   private String constant() {
+    return text(literal());
+  }
+
+  private Literal literal() {
     SqlCursor.Token first = in.peek();
     boolean isTyped = first.kind() == SqlCursor.Kind.WORD && in.peek(1).kind() == SqlCursor.Kind.TEXT;
     boolean isNegative = first.isSign("-");
@@ -172,11 +153,12 @@ final class SqlRanges {
     }
     try {
       if (spark.parseExpression(in.text().substring(first.start(), last.stop())) instanceof Literal literal) {
+        check(literal, first);
         in.next();
         if (first != last) {
           in.next();
         }
-        return text(literal, first);
+        return literal;
       }
     } catch (ParseException e) {
       throw in.error("a constant");
@@ -184,7 +166,14 @@ final class SqlRanges {
     throw in.error("a constant");
   }
 
-  private String text(Literal literal, SqlCursor.Token token) {
+  private void check(Literal literal, SqlCursor.Token token) {
+    String value = literal.value().toString();
+    if (literal.dataType() instanceof StringType && value.contains("'") && value.contains("\"")) {
+      throw SqlErrors.syntax(in.text(), token, "a text with one kind of quotation marks inside");
+    }
+  }
+
+  private static String text(Literal literal) {
     if (literal.dataType() instanceof DateType) {
       return LocalDate.ofEpochDay((Integer) literal.value()).toString();
     }
@@ -196,9 +185,6 @@ final class SqlRanges {
     String value = literal.value().toString();
     if (!(literal.dataType() instanceof StringType)) {
       return value;
-    }
-    if (value.contains("'") && value.contains("\"")) {
-      throw SqlErrors.syntax(in.text(), token, "a text with one kind of quotation marks inside");
     }
     String quote = value.contains("'") ? "\"" : "'";
     return quote + value + quote;

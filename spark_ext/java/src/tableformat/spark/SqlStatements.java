@@ -125,7 +125,7 @@ final class SqlStatements {
     return command(in, table, Json.object().put("name", "show_range_partitions"), columns);
   }
 
-  /** Spark's own statement, with the clause for range partitions as properties (SQ-10). */
+  /** Spark's own statement, with PARTITION BY as properties and buckets (SQ-10, SQ-40). */
   private static LogicalPlan newTable(SqlCursor in, ParserInterface spark) throws ParseException {
     boolean ifNotExists = in.take("IF", "NOT", "EXISTS");
     TableNames.Target target = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
@@ -135,7 +135,7 @@ final class SqlStatements {
     if (in.take("LIKE")) {
       return like(in, target, ifNotExists, spark);
     }
-    String rewritten = new SqlRanges(in, spark).withProperties();
+    String rewritten = new SqlPartitionBy(in, spark).rewritten();
     return rewritten == null ? null : spark.parsePlan(rewritten);
   }
 
