@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +16,15 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.change_bounds import RANGE_OPTIONS, last_snapshot, snapshot_before
 from spark_ext.service.states.named_states import is_state, pin_of_state
-from spark_ext.service.states.option_values import BRANCH, check_options
+from spark_ext.service.states.option_values import BRANCH, CONSUMER, check_options
 from spark_ext.service.wire.expressions import pruning_filter
 from spark_ext.service.wire.spark_types import spark_schema
 from tableformat.changes.changed_rows import changed_rows
 from tableformat.changes.range import change_range
-from tableformat.errors import TableNotFoundError
+from tableformat.errors import InvalidArgumentError, TableNotFoundError
 from tableformat.metadata.change_columns import schema_with_change_columns
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.consumers import consumer_of
 
 
 @method("load_changes")
@@ -57,14 +60,27 @@ def _pin(session: Session, identifier: tuple[str, ...], branch: str) -> Pin:
 def change_files(session: Session, request: Request) -> Answer:
     """The files with the rows of a range, as `scan_files` answers them."""
     arguments = request.arguments
-    check_options(arguments["options"], (BRANCH, *RANGE_OPTIONS), where=f"the changes of {'.'.join(request.table)}")
+    name = ".".join(request.table)
+    check_options(arguments["options"], (BRANCH, CONSUMER, *RANGE_OPTIONS), where=f"the changes of {name}")
     predicates = arguments["predicates"]
     view = session.view(Pin.from_json(arguments["pin"]))
     context = session.merge_context(view)
-    first = snapshot_before(view.metadata, view.snapshot, arguments["bounds"])
+    first = _first(view, arguments, name)
     changes = change_range(replace(view, schema=schema_with_change_columns(view.schema)), first)
     where = pruning_filter(predicates, changes.view.schema)
     tasks = changed_rows(changes.view, changes.snapshots, where, context=context)
     files = FileList(view, context, arguments["columns"], predicates)
     add_changes(files, list(tasks), context)
     return files.answer()
+
+
+def _first(view: SnapshotView, arguments: Mapping[str, Any], name: str) -> int | None:
+    """CF-1: the snapshot after which the range begins: by its bound, or the position of a consumer (SS-16)."""
+    consumer = {option.casefold(): value for option, value in arguments["options"].items()}.get(CONSUMER)
+    if consumer is None:
+        return snapshot_before(view.metadata, view.snapshot, arguments["bounds"])
+    if arguments["bounds"]["start"] is not None:
+        raise InvalidArgumentError(
+            f"the changes of {name}: the option {CONSUMER} and a start are two bounds; give one."
+        )
+    return consumer_of(view.metadata, consumer).snapshot_id

@@ -15,7 +15,7 @@ from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.reads.scans import DELETED, positions_of_tasks
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
-from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
+from spark_ext.service.states.option_values import BRANCH, CONSUMER, check_options, moment_of, number_of
 from spark_ext.service.wire.expressions import pruning_filter
 from tableformat.changes.changed_rows import changed_rows
 from tableformat.changes.plan import ChangeTask
@@ -25,8 +25,9 @@ from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.change_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.consumers import consumer_of
 
-_START_OPTIONS: Final = ("start-snapshot-id", "start-timestamp")
+_START_OPTIONS: Final = ("start-snapshot-id", "start-timestamp", CONSUMER)
 END_OPTIONS: Final = ("end-snapshot-id", "end-timestamp")
 _OPTIONS: Final = (*_START_OPTIONS, *END_OPTIONS, BRANCH, "split-size", "file-open-cost")
 
@@ -55,8 +56,9 @@ def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str
     given = {option.casefold(): value for option, value in options.items()}
     check_options(given, _OPTIONS, where=f"the changes of {name}")
     for bounds in (_START_OPTIONS, END_OPTIONS):
-        if all(option in given for option in bounds):
-            raise InvalidArgumentError(f"the changes of {name}: {' and '.join(bounds)} say two bounds; give one.")
+        named = [option for option in bounds if option in given]
+        if len(named) > 1:
+            raise InvalidArgumentError(f"the changes of {name}: {' and '.join(named)} say two bounds; give one.")
     from_ms, to_ms = moment_of(given, "start-timestamp"), moment_of(given, "end-timestamp")
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise InvalidArgumentError(
@@ -64,6 +66,8 @@ def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str
         )
     until = _until(view, given)
     begin = number_of(given, "start-snapshot-id")
+    if CONSUMER in given:
+        begin = consumer_of(view.metadata, given[CONSUMER]).snapshot_id
     if from_ms is not None:
         found = newest_at(until, from_ms)
         begin = None if found is None else found.snapshot_id

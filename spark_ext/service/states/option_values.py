@@ -11,6 +11,8 @@ from tableformat.metadata.snapshot_choice import to_epoch_ms
 
 BRANCH: Final = "branch"
 SNAPSHOT_ID: Final = "snapshot-id"
+CONSUMER: Final = "consumer"
+"""A named position in the change feed (CF-11)."""
 _BOOLEANS: Final = {"true": True, "false": False}
 _told: Final[set[str]] = set()
 """Idle options that were told of by this process."""

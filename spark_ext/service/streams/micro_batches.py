@@ -24,14 +24,15 @@ from spark_ext.service.streams.stream_offset import BEGIN, StreamOffset, batch_s
 from spark_ext.service.streams.stream_options import START_SNAPSHOT_ID, StreamOptions
 from spark_ext.service.streams.stream_part import Feed, Part, Piece
 from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
-from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_choice import ancestors, head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.table import Table
 
 
 @method("stream_open")
 def stream_open(session: Session, request: Request) -> dict[str, Any]:
-    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch.
+    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch,
+    `has_consumer` whether micro-batches are committed.
 
     `changes` is null for a stream of appends; else its `bounds`, and whether Spark derives updates from the rows.
     """
@@ -52,6 +53,7 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
         },
         "begin": BEGIN,
         "limit": {"files": options.max_files, "rows": options.max_rows},
+        "has_consumer": options.consumer is not None,
     }
 
 
@@ -97,7 +99,7 @@ def stream_latest(session: Session, request: Request) -> dict[str, Any]:
     start, until = StreamOffset.from_json(arguments["start"]), stream.until(arguments["stop"])
     end: Any = None if start is None else arguments["start"]
     if until is not None:
-        origin = start or stream.origin(until)
+        origin = start or stream.begin(until)
         reached = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
         if reached != origin:
             end = reached.to_json(since=origin if start is None else None)
@@ -111,6 +113,14 @@ def stream_files(session: Session, request: Request) -> Answer:
     start, end = batch_start(arguments["start"], arguments["end"]), StreamOffset.from_json(arguments["end"])
     assert end is not None, "a batch ends after something"
     return stream.files(start, end, arguments["columns"])
+
+
+@method("stream_commit")
+def stream_commit(session: Session, request: Request) -> None:
+    """SS-15: the query has stored everything before `end`, so its consumer is there. Inside a snapshot it waits."""
+    end = StreamOffset.from_json(request.arguments["end"])
+    if end is not None and end.file_index is None:
+        _Stream.load(session, request).advance_consumer(end)
 
 
 @dataclass
@@ -155,8 +165,20 @@ class _Stream:
         feed = ChangesOf(session, name, changes["derives"]) if changes else Appends(session, name, options)
         return cls(table, state, options, history, feed, session)
 
-    def origin(self, head: Snapshot) -> StreamOffset:
-        """Where a stream begins that has read nothing yet."""
+    def begin(self, head: Snapshot) -> StreamOffset:
+        """SS-15: where a stream begins that has read nothing yet. Its consumer keeps the snapshots from there on."""
+        origin = self._origin(head)
+        self.advance_consumer(origin)
+        return origin
+
+    def advance_consumer(self, offset: StreamOffset) -> None:
+        """CF-11: record the snapshot of the offset, unless it has expired, or the offset is before the first one: then
+        there is no position that expiry could go by."""
+        line = ancestors(self.table.metadata, self.history.head)
+        if self.options.consumer is not None and any(each.snapshot_id == offset.snapshot_id for each in line):
+            self.table.consumers.advance(self.options.consumer, offset.snapshot_id)
+
+    def _origin(self, head: Snapshot) -> StreamOffset:
         changes = self.state["changes"]
         if changes is None or changes["bounds"]["start"] is None:
             return self.history.initial(self.options, head)

@@ -16,6 +16,7 @@ from pyiceberg.table.snapshots import Operation
 from spark_ext.service.states.change_bounds import RANGE_OPTIONS
 from spark_ext.service.states.option_values import (
     BRANCH,
+    CONSUMER,
     SNAPSHOT_ID,
     check_options,
     is_true,
@@ -49,7 +50,7 @@ _IDLE: Final = (
     "vectorization-enabled",
 )
 """Options of Iceberg's source that no row depends on, and that no stream here goes by (SP-27)."""
-_OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS, *_IDLE)
+_OF_ALL: Final = (BRANCH, CONSUMER, MAX_FILES, MAX_ROWS, *_IDLE)
 _OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
 _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
 
@@ -71,6 +72,8 @@ class StreamOptions:
     max_rows: int | None
     """Rows of the data files in a micro-batch; one file is read in any case."""
     branch: str
+    consumer: str | None
+    """SS-15: whose position follows the stream."""
 
     @classmethod
     def parse(
@@ -101,6 +104,7 @@ class StreamOptions:
             max_files=_limit(given, MAX_FILES),
             max_rows=_limit(given, MAX_ROWS),
             branch=given.get(BRANCH, default_branch),
+            consumer=given.get(CONSUMER),
         )
 
 

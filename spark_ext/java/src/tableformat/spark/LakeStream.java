@@ -102,7 +102,12 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
     return files.readerFactory(table.schemaWithIds(), table.lineage(), required, new Predicate[0]);
   }
 
-  @Override public void commit(Offset end) {}
+  /** SS-15: Spark has written down that the micro-batches before the offset are done; it says so before the next one. */
+  @Override public void commit(Offset end) {
+    if (opened.get("has_consumer").asBoolean()) {
+      call("stream_commit", arguments().set("end", new StreamOffset(end.json()).tree()));
+    }
+  }
 
   @Override public void stop() {}
 
