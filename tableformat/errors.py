@@ -20,6 +20,7 @@
     ├── DuplicateKeyError               a key occurs twice, but has to be unique
     ├── AlreadyCommittedError           staged files that were committed before
     ├── CommitConflictError             another commit changed what this one relied on
+    │   └── ScopeChangedError           rows came into the scope after the snapshot of `if_unchanged_since`
     ├── RevertConflictError             a later commit changed the rows of a commit that is to be reverted
     ├── CommitStateUnknownError         it is unknown whether the commit happened; no file was removed
     │   ├── CommitInterruptedError      a KeyboardInterrupt during the request to the catalog
@@ -181,6 +182,13 @@ class CommitConflictError(TableFormatError):
 
 class RevertConflictError(TableFormatError):
     """A commit cannot be reverted, because a later commit changed the same rows. Nothing was changed."""
+
+
+class ScopeChangedError(CommitConflictError):
+    """Rows came into the scope of the operation after the snapshot that `if_unchanged_since` names; nothing was
+    changed. Read the rows again, and repeat the operation with the snapshot that was read."""
+
+    retryable = False
 
 
 class CommitStateUnknownError(TableFormatError):

@@ -57,9 +57,10 @@ class Table(TableEvolution):
     """An Iceberg table with range deletes, on one branch. Threads may share it: each call works on one version, and the
     handle moves forward only (CP-61).
 
-    Every verb that writes takes three keywords more, `**commit` in its signature: `application_id` and `batch_id` name
+    Every verb that writes takes four keywords more, `**commit` in its signature: `application_id` and `batch_id` name
     the writer and its batch, which is committed once, however often the call is repeated; `snapshot_properties` are put
-    into the snapshot's summary.
+    into the snapshot's summary. `if_unchanged_since` is the id of a snapshot that the caller has read: if rows came
+    later into what the operation deletes or reads, ScopeChangedError is raised.
 
     The examples of this library begin with these lines:
 

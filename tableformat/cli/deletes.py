@@ -13,6 +13,7 @@ from tableformat.cli.options import (
     ApplicationOption,
     BatchOption,
     DryRunOption,
+    UnchangedOption,
     WritableTableArgument,
     batch_of,
     names_of,
@@ -22,6 +23,7 @@ from tableformat.cli.session import Session
 if TYPE_CHECKING:
     from tableformat.deletes.spans.spans import SpanArray
     from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.options import CommitKeywords
     from tableformat.table import Table
 
 WriteBranchOption = Annotated[
@@ -41,6 +43,7 @@ def delete_prefix(
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
+    if_unchanged_since: UnchangedOption = None,
 ) -> None:
     """Delete every row whose key begins with the given values, reading none."""
     from tableformat.deletes.spans.spans import spans_of_prefixes
@@ -50,7 +53,7 @@ def delete_prefix(
     from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
-    batch = batch_of(application_id, batch_id)
+    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
     texts = _assignments(prefix)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -86,6 +89,7 @@ def delete_range(
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
+    if_unchanged_since: UnchangedOption = None,
 ) -> None:
     """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
     from tableformat.deletes.spans.spans import span_of_bounds
@@ -95,7 +99,7 @@ def delete_range(
 
     if lower is None and upper is None:
         raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
-    batch = batch_of(application_id, batch_id)
+    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     draft = Draft(handle.iceberg, handle.branch)
@@ -115,6 +119,14 @@ def delete_range(
             lambda: handle.delete_range(lower=lower_bound, upper=upper_bound, on=key.names, **batch),
             what,
         )
+
+
+def _commit_of(
+    application_id: str | None, batch_id: str | None, if_unchanged_since: int | None, *, dry_run: bool
+) -> CommitKeywords:
+    if dry_run and if_unchanged_since is not None:
+        raise typer.BadParameter("--if-unchanged-since is checked by a commit: leave it out with --dry-run.")
+    return batch_of(application_id, batch_id, if_unchanged_since)
 
 
 def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], what: str) -> None:

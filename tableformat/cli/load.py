@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tableformat.cli.options import ApplicationOption, BatchOption, WritableTableArgument, batch_of, names_of
+from tableformat.cli.options import (
+    ApplicationOption,
+    BatchOption,
+    UnchangedOption,
+    WritableTableArgument,
+    batch_of,
+    names_of,
+)
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ def load(
     ] = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
+    if_unchanged_since: UnchangedOption = None,
 ) -> None:
     """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
 
@@ -65,7 +73,9 @@ def load(
         raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
     if order_by is not None and not upsert and replace_prefix is None:
         raise typer.BadParameter("--order-by belongs to --upsert or --replace-prefix.")
-    batch = batch_of(application_id, batch_id)
+    if if_unchanged_since is not None and not upsert and replace_prefix is None:
+        raise typer.BadParameter("--if-unchanged-since belongs to --upsert or --replace-prefix.")
+    batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with _unreadable_is_refused(files):

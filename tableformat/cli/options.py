@@ -64,17 +64,30 @@ ApplicationOption = Annotated[
 ]
 BatchOption = Annotated[str | None, typer.Option("--batch-id", metavar="NAME", help="The name of this batch.")]
 
+UnchangedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--if-unchanged-since",
+        metavar="SNAPSHOT",
+        help="Fail if rows that the command deletes or replaces came after this snapshot; -1 is an empty table.",
+    ),
+]
+
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 JobBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="Work on this branch instead of main.")
 ]
 
 
-def batch_of(application_id: str | None, batch_id: str | None) -> CommitKeywords:
-    """The names of a batch as options of a commit; a usage error for one without the other (CP-14)."""
+def batch_of(application_id: str | None, batch_id: str | None, if_unchanged_since: int | None = None) -> CommitKeywords:
+    """The names of a batch, and the snapshot of CP-83, as options of a commit; a usage error for a name without the
+    other (CP-14)."""
     if (application_id is None) != (batch_id is None):
         raise typer.BadParameter("--application-id and --batch-id name a batch together: give both or none.")
-    return {} if application_id is None else {"application_id": application_id, "batch_id": batch_id}
+    commit: CommitKeywords = {} if application_id is None else {"application_id": application_id, "batch_id": batch_id}
+    if if_unchanged_since is not None:
+        commit["if_unchanged_since"] = if_unchanged_since
+    return commit
 
 
 def names_of(text: str | None) -> list[str] | None:

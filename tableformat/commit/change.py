@@ -47,6 +47,20 @@ class ManifestRewrite:
     """Their live entries, each of these to be one manifest; entries of one are of one spec and content."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnchangedScope:
+    """CP-83: what the caller of an operation knows the rows of."""
+
+    snapshot_id: int
+    """The snapshot that the caller read; NO_SNAPSHOT for a branch that had none."""
+    may_hold: Callable[[DataFile], bool]
+    """Whether a data file can hold a row that the operation deletes or reads."""
+
+
+NO_SNAPSHOT: Final = -1
+"""The snapshot id of a branch without snapshots, as in Iceberg's metadata."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
     """The files of one snapshot. Staged files (`sequence_number` None) take the sequence number of the commit."""
@@ -94,6 +108,8 @@ class TableChange:
     relied_reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
     """SCAN_BASED: the paths of those of `relied_data_files` in which one of these deletes of others, of any kind, takes
     a row because of which the change adds no other (CP-38). None: all of them."""
+    unchanged: UnchangedScope | None = None
+    """What may not have got new rows (CP-83). None: the caller does not ask."""
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (

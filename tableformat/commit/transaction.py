@@ -46,6 +46,7 @@ from tableformat.commit.retry import retry_lost_races, status_check_waits_second
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.snapshot_summary import check_snapshot_properties
 from tableformat.commit.staged_there import check_staged_there
+from tableformat.commit.unchanged import check_unchanged
 from tableformat.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -240,6 +241,8 @@ class _Commit:
             if stored is not None and is_applied(stored, self._batch.batch_id):
                 return self._already_applied(table, stored.snapshot_id)
         change = self._planned.change_on(base, self._attempts)
+        if change.unchanged is not None:
+            check_unchanged(change.unchanged, base, self._subject)
         if change.is_empty:
             if change.kind is ChangeKind.SCAN_BASED:
                 # That nothing matched, or that every key was there, is a decision on what was read like any other.

@@ -17,6 +17,7 @@ class CommitKeywords(TypedDict, total=False):
     application_id: str | None
     batch_id: int | str | None
     snapshot_properties: Mapping[str, str] | None
+    if_unchanged_since: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,9 @@ class CommitOptions:
     """Whole numbers rise from batch to batch; text is compared for equality with the last one."""
     snapshot_properties: Mapping[str, str] | None = None
     """Added to the snapshot's summary."""
+    if_unchanged_since: int | None = None
+    """CP-83: ScopeChangedError if rows came into what the operation deletes or reads after this snapshot; -1 stands for
+    a branch without snapshots."""
     is_staged: bool = False
     """SP-23: no branch moves to the snapshot, which somebody will publish."""
 

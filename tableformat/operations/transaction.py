@@ -49,6 +49,7 @@ class Transaction:
     def __init__(self, draft: Draft, options: CommitOptions) -> None:
         self._draft = draft
         self._options = options
+        draft.keep_unchanged(options.if_unchanged_since)
         self._started = time.perf_counter()
         self._is_applied = draft.is_applied(options)
         self._result: CommitResult | None = None

@@ -208,3 +208,23 @@ def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str)
     table.append(pa.Table.from_pylist([{"id1": "a", "id2": 1}, {"id1": "b", "id2": 1}], schema=SCHEMA))
     call(spark, f"delete_range('{table.name}', on => array('id1'), lower => 'a', upper => 'b')")
     assert left(spark, table) == "b1"
+
+
+def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, namespace: str, table: Table) -> None:
+    """CP-83: rows that came into the scope fail the call; rows elsewhere do not."""
+    read = table.snapshot_id
+    table.append(pa.Table.from_pylist([{"id1": "a", "id2": 9, "day": None, "weight": 1.0}], schema=SCHEMA))
+    since = f"if_unchanged_since => {read}"
+    source = lake.create_table((namespace, "fixed"), SCHEMA, key=["id1", "id2"])
+    source.append(pa.Table.from_pylist([{"id1": "a", "id2": 7, "day": None, "weight": 1.0}], schema=SCHEMA))
+    for text in (
+        f"delete_prefix('{table.name}', map('id1', 'a'), {since})",
+        f"delete_prefix('{table.name}', map('id1', 'a'), mode => 'scan', {since})",
+        f"delete_range('{table.name}', lower => struct('a'), upper => struct('b'), {since})",
+        f"replace_interval('{table.name}', source => '{source.name}', on => array('id1'), lower => 'a', upper => 'b', "
+        f"{since})",
+    ):
+        with pytest.raises(Exception, match="came since"):
+            spark.sql(f"CALL lake.system.{text}").collect()
+    call(spark, f"delete_prefix('{table.name}', map('id1', 'b'), {since})")
+    assert left(spark, table) == "a1 a2 a3 a9"

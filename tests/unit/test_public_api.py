@@ -67,6 +67,7 @@ ERRORS = [
     "ReadOnlyLakeError",
     "RowsRefusedError",
     "RevertConflictError",
+    "ScopeChangedError",
     "SchemaMismatchError",
     "SnapshotNotFoundError",
     "StorageError",
@@ -80,7 +81,7 @@ ERRORS = [
     "UnsupportedFeatureError",
     "ViewNotFoundError",
 ]
-COMMIT = ("application_id", "batch_id", "snapshot_properties")
+COMMIT = ("application_id", "batch_id", "snapshot_properties", "if_unchanged_since")
 
 VERBS = {
     "append": "rows, *, on_duplicate='allow', on_refused='fail'",

@@ -24,9 +24,10 @@ _DELETED = pa.schema(
         *not_null(pa.bool_(), "already_applied"),
     ]
 )
-BATCH: Final = (
+COMMIT: Final = (
     Parameter("application_id", "string", "With batch_id: the call is committed once, however often it is repeated."),
     Parameter("batch_id", "string", "The name of this call; a whole number is applied up to the largest one."),
+    Parameter("if_unchanged_since", "long", "Fail if rows came into the scope after this snapshot; -1 is none."),
 )
 _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or scan, which reads and counts rows.")
 
@@ -35,12 +36,12 @@ _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or s
     Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
     _MODE,
     DRY_RUN,
-    *BATCH,
+    *COMMIT,
     columns=_DELETED,
 )
-def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False, **batch: str) -> Rows:
+def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
     """Delete every row whose key begins with the prefix, without reading any."""
-    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **named_batch(batch))
+    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
 
 
@@ -50,7 +51,7 @@ def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: boo
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     _MODE,
     DRY_RUN,
-    *BATCH,
+    *COMMIT,
     columns=_DELETED,
 )
 def delete_range(
@@ -61,7 +62,7 @@ def delete_range(
     upper: Any = None,
     mode: str = "auto",
     dry_run: bool = False,
-    **batch: str,
+    **commit: Any,
 ) -> Rows:
     """Delete the rows from lower up to, but without, upper, without reading any."""
     if lower is None and upper is None:
@@ -76,7 +77,7 @@ def delete_range(
         upper=bound(table, upper, columns, argument="upper"),
         mode=mode,
         dry_run=dry_run,
-        **named_batch(batch),
+        **named_commit(commit),
     )
     return [_row(result)]
 
@@ -88,7 +89,7 @@ def delete_range(
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     Parameter("blind", "boolean", "Write a range delete and look at no file."),
     DRY_RUN,
-    *BATCH,
+    *COMMIT,
     columns=pa.schema(
         [
             ("snapshot_id", pa.int64()),
@@ -108,7 +109,7 @@ def replace_interval(
     upper: Any = None,
     blind: bool = False,
     dry_run: bool = False,
-    **batch: str,
+    **commit: Any,
 ) -> Rows:
     """Replace the rows of an interval by those of another table, all of which must lie in it."""
     columns = _known_columns(table, on)
@@ -119,7 +120,7 @@ def replace_interval(
         upper=bound(table, upper, columns, argument="upper"),
         blind=blind,
         dry_run=dry_run,
-        **named_batch(batch),
+        **named_commit(commit),
     )
     return [{**_row(result), "added_rows_count": result.added_row_count}]
 
@@ -133,14 +134,16 @@ def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-def named_batch(batch: Mapping[str, str]) -> CommitKeywords:
-    """SP-99: the options of a commit that name its batch; a name that is NULL is left out (PR-1)."""
-    named: CommitKeywords = {}
-    if batch.get("application_id") is not None:
-        named["application_id"] = batch["application_id"]
-    if batch.get("batch_id") is not None:
-        named["batch_id"] = batch["batch_id"]
-    return named
+def named_commit(commit: Mapping[str, Any]) -> CommitKeywords:
+    """SP-99, CP-83: the options of a commit; one that is NULL is left out (PR-1)."""
+    given: CommitKeywords = {}
+    if commit.get("application_id") is not None:
+        given["application_id"] = commit["application_id"]
+    if commit.get("batch_id") is not None:
+        given["batch_id"] = commit["batch_id"]
+    if commit.get("if_unchanged_since") is not None:
+        given["if_unchanged_since"] = commit["if_unchanged_since"]
+    return given
 
 
 def _row(result: CommitResult) -> dict[str, int | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
 from spark_ext.service.procedures.conditions import Part
-from spark_ext.service.procedures.deletes import BATCH, named_batch
+from spark_ext.service.procedures.deletes import COMMIT, named_commit
 from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
 from spark_ext.service.wire.expressions import all_of, exact_filter
@@ -29,12 +30,12 @@ _UNDONE = pa.schema(
 @procedure(
     Parameter("snapshot_id", "long", "The commit to undo.", is_required=True),
     DRY_RUN,
-    *BATCH,
+    *COMMIT,
     columns=_UNDONE,
 )
-def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **batch: str) -> Rows:
+def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **commit: Any) -> Rows:
     """Undo one commit and keep the later ones."""
-    return [_row(table.revert(snapshot_id, dry_run=dry_run, **named_batch(batch)))]
+    return [_row(table.revert(snapshot_id, dry_run=dry_run, **named_commit(commit)))]
 
 
 @procedure(
@@ -43,7 +44,7 @@ def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **
     Parameter("timestamp", "timestamp", "The time of the earlier state."),
     Parameter("tag", "string", "The tag of the earlier state; give one of the three."),
     DRY_RUN,
-    *BATCH,
+    *COMMIT,
     columns=_UNDONE,
 )
 def restore_rows(
@@ -54,7 +55,7 @@ def restore_rows(
     timestamp: datetime | None = None,
     tag: str | None = None,
     dry_run: bool = False,
-    **batch: str,
+    **commit: Any,
 ) -> Rows:
     """Give the rows that match the state of an earlier snapshot."""
     schema = table.metadata.schema()
@@ -67,7 +68,7 @@ def restore_rows(
             "IN, IS NULL and LIKE 'text%'."
         )
     result = table.restore_rows(
-        all_of(exact), snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_batch(batch)
+        all_of(exact), snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_commit(commit)
     )
     return [_row(result)]
 

@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 
 from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.drafts.scope import Scope
 from tableformat.write.delete_files.equality_deletes import delete_columns
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import distinct_rows
@@ -26,6 +27,8 @@ class BlindDeletes:
         self._keys: dict[tuple[str, ...], list[pa.Table]] = {}
         self._key_count = 0
         self._spans: dict[tuple[int, ...], list[SpanArray]] = {}
+        self.scope: Scope | None = None
+        """Takes what is deleted, where the caller asks for unchanged rows (CP-83)."""
 
     def __bool__(self) -> bool:
         return bool(self._keys or self._spans)
@@ -49,12 +52,20 @@ class BlindDeletes:
     def take_keys(self) -> list[pa.Table]:
         """All keys, in the types of their columns: one table for each list of columns."""
         taken, self._keys, self._key_count = self._keys, {}, 0
-        return [self._conformed(tables) for tables in taken.values()]
+        found = [self._conformed(tables) for tables in taken.values()]
+        if self.scope is not None:
+            for keys in found:
+                self.scope.add_spans(spans_of_prefixes(self._columns(keys), distinct_rows(keys)))
+        return found
 
     def take_spans(self) -> list[SpanArray]:
         """All spans: one array for each list of columns."""
         taken, self._spans = self._spans, {}
-        return [SpanArray.concat(arrays) for arrays in taken.values()]
+        found = [SpanArray.concat(arrays) for arrays in taken.values()]
+        if self.scope is not None:
+            for spans in found:
+                self.scope.add_spans(spans)
+        return found
 
     def take_keys_as_spans(self) -> list[SpanArray]:
         """All keys as spans of one value each."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import TypeVar
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage, classify
-from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, RowTask
 
@@ -27,6 +28,16 @@ def covered_by(newest: SpanArray, context: MergeContext) -> Callable[[RowTask], 
         return coverage, deleted_positions(by_spans, context).minus(deleted_positions(task, context))
 
     return find
+
+
+def covered_by_any(
+    spans: Sequence[SpanArray], sequence_number: int, context: MergeContext
+) -> Callable[[RowTask], PositionSet]:
+    """For a data file the live rows that any of the spans covers, each array over columns of its own. The number stands
+    for "newer than everything"."""
+    newest = [sort_and_merge(each).with_sequence_number(sequence_number) for each in spans]
+    finders = [covered_by(each, context) for each in newest]
+    return lambda task: reduce(PositionSet.union, (finder(task)[1] for finder in finders), PositionSet.empty())
 
 
 def in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:

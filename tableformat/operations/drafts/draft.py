@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
@@ -44,9 +43,10 @@ from tableformat.operations.definition.column_names import metadata_with_names
 from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
-from tableformat.operations.drafts.covered_positions import covered_by, in_threads
+from tableformat.operations.drafts.covered_positions import covered_by_any, in_threads
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult, committed_result
+from tableformat.operations.drafts.scope import Scope
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
 from tableformat.properties import (
@@ -164,14 +164,19 @@ class Draft:
             )
 
     def plan(
-        self, where: BooleanExpression | None = None, *, may_match: Callable[[DataFile], bool] | None = None
+        self,
+        where: BooleanExpression | None = None,
+        *,
+        may_match: Callable[[DataFile], bool] | None = None,
+        covered: SpanArray | None = None,
     ) -> tuple[RowTask, ...]:
         """Tasks of the rows that the current verb finds: those of the base with everything that earlier verbs staged.
 
         `may_match`: which data files that others add would have mattered; by default those that may match the filter.
+        `covered`: the verb looks for the rows that these spans cover (CP-83).
         """
         self._write_blind_deletes()
-        return self._change.plan(where, may_match)
+        return self._change.plan(where, may_match, covered)
 
     def look(self, where: BooleanExpression) -> tuple[RowTask, ...]:
         """What `plan` would give, without having decided by it."""
@@ -296,6 +301,16 @@ class Draft:
         """CP-27: the current verb was given every column of the table, and is committed while those are all."""
         self._change.replaces_whole_rows = True
 
+    def keep_unchanged(self, since: int | None) -> None:
+        """CP-83: commit only if no row came into what the verbs delete or read after this snapshot."""
+        if since is not None:
+            self._blind.scope = self._change.scope = Scope(since)
+
+    def check_unchanged(self) -> None:
+        """CP-83: for a dry run, what the commit would check."""
+        self._write_blind_deletes()
+        self._change.check_unchanged(self.view, self.name)
+
     def replace_spans(self, spans: SpanArray) -> None:
         """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
         if self.blind_deletes != BLIND_DELETES_DEFAULT:
@@ -384,20 +399,12 @@ class Draft:
         self._written.clear()
         outcome.move(self._iceberg)
         committed = change.committed(outcome, self._iceberg.io)
-        files = (*committed.added_data_files, *committed.added_delete_files) if committed else ()
-        return CommitResult(
-            snapshot_id=outcome.snapshot_id,
-            sequence_number=outcome.sequence_number or 0,
+        return committed_result(
+            outcome,
+            committed,
             added_row_count=self._change.new_row_count(committed.added_data_files) if committed else 0,
             deleted_row_count=self._change.deleted_row_count if committed else 0,
-            added_data_files_count=len(committed.added_data_files) if committed else 0,
-            added_delete_files_count=len(committed.added_delete_files) if committed else 0,
-            # Deletion vectors share files, so a file counts once.
-            written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values())
-            + outcome.metadata_bytes,
-            attempts=outcome.attempts if committed else 0,
-            duration_seconds=time.perf_counter() - started,
-            already_applied=outcome.already_applied,
+            started=started,
             refused=self._all_refused(),
         )
 
@@ -472,12 +479,7 @@ class Draft:
         spans = self._blind.take_spans()
         if self.blind_deletes == BLIND_OFF:
             spans += self._blind.take_keys_as_spans()
-        newest = [sort_and_merge(each).with_sequence_number(self.next_sequence_number) for each in spans]
-        finders = [covered_by(each, self.merge_context) for each in newest]
-
-        def find(task: RowTask) -> PositionSet:
-            return reduce(PositionSet.union, (finder(task)[1] for finder in finders), PositionSet.empty())
-
+        find = covered_by_any(spans, self.next_sequence_number, self.merge_context)
         found = in_threads(self._change.plan_before_verb() if spans else (), find)
         self.delete_positions_in((task, positions) for task, positions in found if positions)
 

@@ -32,7 +32,7 @@ class ReplacedSpans:
     def __init__(self, branch: str, spans: SpanArray, write: Callable[[], DeleteFile]) -> None:
         """Of what the branch has. `write` writes the range delete of the spans."""
         self._branch = branch
-        self._spans = spans
+        self.spans = spans
         self._write = write
         self._delete: DeleteFile | None = None
         self.change: TableChange | None = None
@@ -43,7 +43,7 @@ class ReplacedSpans:
     @property
     def field_ids(self) -> tuple[int, ...]:
         """Of the columns that the spans go by."""
-        return self._spans.key.field_ids
+        return self.spans.key.field_ids
 
     def added_to(self, change: TableChange, head: SnapshotView, attempt: int) -> TableChange:
         """RP-19: the change for this head. Without a file to remove and without a row it has its range delete all the
@@ -51,7 +51,7 @@ class ReplacedSpans:
         is published: its target may have rows there that the branch has not (MT-31)."""
         is_planned = attempt <= _PLANNED_ATTEMPTS
         is_published = publish_target_of(head.metadata, self._branch) is not None
-        found = files_in_spans(head, self._spans) if is_planned else DroppedFiles()
+        found = files_in_spans(head, self.spans) if is_planned else DroppedFiles()
         changes_files = bool(found.inside or change.added_data_files)
         reaches_others = bool(found.straddling) or is_published or not is_planned
         deletes = (self._range_delete(),) if reaches_others or not changes_files else ()

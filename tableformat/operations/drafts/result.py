@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import CommitOutcome
 from tableformat.markup.results import HtmlResult
 
 
@@ -35,3 +38,30 @@ class CommitResult(HtmlResult):
     """Nothing was changed; `deleted_row_count` is what would be deleted."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)
     """With `on_refused="divert"`: the refused rows with `_row_index`, `_refused_column` and `_refused_reason`."""
+
+
+def committed_result(
+    outcome: CommitOutcome,
+    change: TableChange | None,
+    *,
+    added_row_count: int,
+    deleted_row_count: int | None,
+    started: float,
+    refused: pa.Table | None,
+) -> CommitResult:
+    """The result of a draft; `change`: as it was committed, None where nothing had to be."""
+    files = (*change.added_data_files, *change.added_delete_files) if change else ()
+    return CommitResult(
+        snapshot_id=outcome.snapshot_id,
+        sequence_number=outcome.sequence_number or 0,
+        added_row_count=added_row_count,
+        deleted_row_count=deleted_row_count,
+        added_data_files_count=len(change.added_data_files) if change else 0,
+        added_delete_files_count=len(change.added_delete_files) if change else 0,
+        # Deletion vectors share files, so a file counts once.
+        written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values()) + outcome.metadata_bytes,
+        attempts=outcome.attempts if change else 0,
+        duration_seconds=time.perf_counter() - started,
+        already_applied=outcome.already_applied,
+        refused=refused,
+    )

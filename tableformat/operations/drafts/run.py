@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tableformat.errors import CommitConflictError, CorruptFileError
+from tableformat.errors import CommitConflictError, CorruptFileError, ScopeChangedError
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.options import CommitOptions
@@ -36,12 +36,15 @@ def run_verb(
     for attempt in range(1, _STAGE_ATTEMPTS + 1):
         draft = new_draft()
         draft.attempt = 0 if one_shot else attempt
+        draft.keep_unchanged(options.if_unchanged_since)
         try:
             if draft.is_applied(options):
                 return draft.unchanged(already_applied=True, started=started)
             with draft.removing_files_on_failure():
                 verb(draft)
                 result = draft.commit(options, started=started)
+        except ScopeChangedError:
+            raise
         except CommitConflictError:
             if one_shot or attempt == _STAGE_ATTEMPTS:
                 raise
@@ -67,10 +70,12 @@ def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: C
     """
     started = time.perf_counter()
     draft = new_draft()
+    draft.keep_unchanged(options.if_unchanged_since)
     if draft.is_applied(options):
         return replace(draft.unchanged(already_applied=True, started=started), dry_run=True)
     try:
         verb(draft)
+        draft.check_unchanged()
         if not draft.counts_deleted_rows:
             draft.discard()
             draft = new_draft()

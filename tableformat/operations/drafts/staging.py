@@ -12,13 +12,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
-from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, operation_of
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, UnchangedScope, file_key, operation_of
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.delete_scope import check_columns_are_there
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.required_columns import refuse_nulls_of_before
 from tableformat.commit.transaction import CommitOutcome
+from tableformat.commit.unchanged import check_unchanged
 from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
@@ -30,6 +32,7 @@ from tableformat.operations.definition.column_names import metadata_with_names, 
 from tableformat.operations.drafts.reached_rows import ReachedRows
 from tableformat.operations.drafts.relied_rows import ReliedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
+from tableformat.operations.drafts.scope import Scope
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
@@ -51,6 +54,8 @@ class _Read:
     may_match: Callable[[DataFile], bool] | None
     """Which data files hold rows that it would have read; None: those that may match the filter."""
     isolation: str
+    is_of_spans: bool = False
+    """The rows were looked for by spans, which the scope has (CP-83)."""
 
 
 class StagedChange:
@@ -89,6 +94,8 @@ class StagedChange:
         """What the head of each attempt is asked for; the draft has no other verb then."""
         self.replaces_whole_rows = False
         """CP-27: rows with the same keys go, with whatever values the columns have that these rows do not know."""
+        self.scope: Scope | None = None
+        """CP-83: None where the caller does not ask for unchanged rows."""
         self.names_columns = False
         """LK-19: files of others came, whose columns are found by the names of the table's."""
         self._named_twice: frozenset[str] = frozenset()
@@ -145,7 +152,10 @@ class StagedChange:
         return last_sequence_number(self._view.metadata) + len(self._verbs) + 1
 
     def plan(
-        self, where: BooleanExpression | None, may_match: Callable[[DataFile], bool] | None = None
+        self,
+        where: BooleanExpression | None,
+        may_match: Callable[[DataFile], bool] | None = None,
+        covered: SpanArray | None = None,
     ) -> tuple[RowTask, ...]:
         """What a verb that reads finds: the base, with everything staged before the current verb on top.
 
@@ -155,7 +165,9 @@ class StagedChange:
         SP-71: tasks of which other rows are carried have all deletes of their file, also those that reach no row which
         the filter leaves.
         """
-        self._reads.append(_Read(where, may_match, self._isolation))
+        self._reads.append(_Read(where, may_match, self._isolation, is_of_spans=covered is not None))
+        if self.scope is not None and covered is not None:
+            self.scope.add_spans(covered)
         plan = plan_scan(self._view, where, staged=self._on_top(self._verbs), keeps_deletes=self._carries_rows)
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
@@ -163,7 +175,7 @@ class StagedChange:
     def plan_before_verb(self) -> tuple[RowTask, ...]:
         """Every row that was there before the current verb, whose own rows its deletes spare; what `plan` says of
         conflicts holds."""
-        self._reads.append(_Read(None, None, self._isolation))
+        self._reads.append(_Read(None, None, self._isolation, is_of_spans=True))
         plan = plan_scan(self._view, None, staged=self._on_top(self._verbs[:-1]))
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
@@ -299,6 +311,26 @@ class StagedChange:
         filters = [read.may_match or self._file_filter(read.where, head) for read in reads]
         return lambda data: any(may_match(data) for may_match in filters)
 
+    def unchanged_on(self, head: SnapshotView) -> UnchangedScope | None:
+        """CP-83: what may not have got new rows. InvalidArgumentError where the operations only add rows."""
+        if self.scope is None:
+            return None
+        if self.replaced is not None:
+            self.scope.add_spans(self.replaced.spans)
+        reads = [read for read in self._reads if not read.is_of_spans]
+        if self._added_paths and not (reads or self.scope.has_spans):
+            raise InvalidArgumentError(
+                "if_unchanged_since is about rows that an operation deletes or reads, and this one only adds rows. "
+                "Nothing was changed. Leave it out."
+            )
+        return self.scope.on(head, [read.may_match or self._file_filter(read.where, head) for read in reads])
+
+    def check_unchanged(self, head: SnapshotView, subject: str) -> None:
+        """CP-83: what the commit on this head would check."""
+        scope = self.unchanged_on(head)
+        if scope is not None:
+            check_unchanged(scope, head, subject)
+
     def _apply_to_earlier_verbs(self) -> None:
         """Keyed deletes spare rows of their own commit (DA-2, RD-2), so they reach rows of earlier verbs by
         position."""
@@ -367,6 +399,7 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         """CK-3, RP-6, LK-9: CommitConflictError where the head has other constraints, ranges or required columns than
         the added rows fit."""
         change = self._staged.judged_by(super().change_on(head, attempt), head)
+        change = replace(change, unchanged=self._staged.unchanged_on(head))
         if change.added_data_files:
             refuse_changed_checks(self._context.properties, head.metadata.properties, table=self._table)
             refuse_nulls_of_before(

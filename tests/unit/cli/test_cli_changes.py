@@ -314,3 +314,26 @@ def test_table_without_a_key(tmp_path: Path) -> None:
     assert "has no key" in lake.error("delete-prefix", "db.log", "line=a")["message"]
     assert lake.json("delete-range", "db.log", "--on", "line", "--upper", "b")["added_delete_files_count"] == 1
     assert lake.json("head", "db.log")["rows"] == [{"line": "b"}]
+
+
+def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
+    """CP-83: deletes and loads fail where rows came into what they delete."""
+    read = str(snapshot_id(lake))
+    rows = tmp_path / "rows.json"
+    rows.write_text('{"id1": "A", "id2": 9, "num_cal": 9, "ts": null, "amount": null, "note": "x"}\n')
+    assert lake.run("load", TABLE, str(rows)).status == 0
+    keys = live_keys(lake)
+    since = ("--if-unchanged-since", read)
+    for command in (
+        ("delete-prefix", TABLE, "id1=A"),
+        ("delete-range", TABLE, "--lower", "A", "--upper", "B"),
+        ("load", TABLE, str(rows), "--replace-prefix", "id1"),
+        ("load", TABLE, str(rows), "--upsert"),
+    ):
+        run = lake.run(*command, *since)
+        assert run.status != 0
+        assert "ScopeChangedError" in run.stderr or "came since" in run.stderr
+    assert lake.run("load", TABLE, str(rows), *since).status == 2
+    assert lake.run("delete-prefix", TABLE, "id1=A", "--dry-run", *since).status == 2
+    assert live_keys(lake) == keys
+    assert lake.run("delete-prefix", TABLE, "id1=B", *since).status == 0
