@@ -25,10 +25,11 @@ from tableformat.errors import (
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, METRICS_MODE, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
-"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order.
-The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order."""
+"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
 """The ranges of the key space that exist: JSON with bounds by field id (RP-1)."""
+RETAIN: Final = "tableformat.retain"
+"""How long rows are kept, such as `ts: 30 days` (MT-107)."""
 RETIRED_PREFIX: Final = "tableformat.retired."
 """`tableformat.retired.<tag>`: the range partitions that the tag keeps (RP-13)."""
 CHECK_PREFIX: Final = "tableformat.check."
@@ -147,6 +148,7 @@ NAME_MAPPING: Final = "schema.name-mapping.default"
 _OURS: Final[dict[str, Values]] = {
     KEY_FIELD_IDS: ValueKind.TEXT,
     RANGE_PARTITIONS: ValueKind.TEXT,
+    RETAIN: ValueKind.TEXT,
     TRANSACTION_RETENTION_MS: ValueKind.WHOLE,
     WRITE_MEMORY_BYTES: ValueKind.POSITIVE,
     WRITE_SORT: WRITE_SORTS,

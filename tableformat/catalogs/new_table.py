@@ -22,6 +22,7 @@ from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
+from tableformat.range_partitions.retention import check_retention
 from tableformat.storage.location_provider import location_provider
 from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_check_set_by_hand
@@ -75,6 +76,7 @@ def new_table(
     refuse_check_set_by_hand(properties, {}, fresh)
     check_filter_columns(properties, fresh)
     check_metrics(properties, all_properties, fresh)
+    check_retention(properties, all_properties, fresh)
     location_provider("", all_properties)
     return NewTable(fresh, spec, sort_order_of_key(key_ids), all_properties, version)
 

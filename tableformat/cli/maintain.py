@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tableformat.cli.options import DryRunOption, FilesWhereOption, JobBranchOption, WritableTableArgument
+from tableformat.cli.confirm import ask
+from tableformat.cli.options import (
+    DryRunOption,
+    FilesWhereOption,
+    JobBranchOption,
+    WritableTableArgument,
+    YesOption,
+)
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
 
@@ -31,6 +38,24 @@ def convert_deletes(
             where=where, max_commits=max_commits, dry_run=dry_run, progress=progress
         )
     emit_result(session, handle, result)
+
+
+def apply_retention(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Delete the rows that the property tableformat.retain no longer keeps, reading none."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    tried = handle.maintenance.apply_retention(dry_run=True)
+    if tried.data_files_count and not (dry_run or yes):
+        rules = "; ".join(f"{each.rule}, before {each.cutoff}" for each in tried.rules)
+        ask(f"Delete old rows of {handle.name} ({rules})?", session)
+    emit_result(session, handle, tried if dry_run else handle.maintenance.apply_retention())
 
 
 def drop_dead_deletes(

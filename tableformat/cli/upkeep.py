@@ -98,7 +98,7 @@ def maintain(
     jobs = None if only is None else [name.replace("-", "_") for name in names_of(only) or ()]
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    if not (dry_run or yes) and (jobs is None or set(jobs) & {*_TAKES_AWAY, "advance_window"}):
+    if not (dry_run or yes) and (jobs is None or set(jobs) & {*_TAKES_AWAY, "advance_window", "apply_retention"}):
         ask(f"Maintain {handle.name}, which expires old snapshots and removes files that nothing needs?", session)
     with running(session, handle, dry_run=dry_run) as progress:
         result = handle.maintenance.run(

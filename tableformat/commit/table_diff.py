@@ -119,3 +119,13 @@ def delete_files_removed_along(
         removed.extend(diff_snapshots(io, metadata, before, after).removed_delete_files)
         before = after
     return tuple(removed)
+
+
+def ancestors_of(metadata: TableMetadata, head: Snapshot | None) -> Iterator[Snapshot]:
+    """The head and the snapshots before it, newest first, as far as they are retained."""
+    by_id = snapshots_by_id(metadata)
+    current = head
+    while current is not None:
+        yield current
+        parent_id = current.parent_snapshot_id
+        current = by_id.get(parent_id) if parent_id is not None else None

@@ -14,6 +14,7 @@ from tableformat.display import text
 from tableformat.display.compaction_groups import plan_dict, render_compaction
 from tableformat.display.grid import Column, facts, grid
 from tableformat.display.results import render_conversion
+from tableformat.maintenance.apply_retention import ApplyRetentionResult
 from tableformat.maintenance.compaction.compact import CompactResult
 from tableformat.maintenance.compaction.compaction_plan import CompactionPlan
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult
@@ -79,6 +80,20 @@ def _dropped(result: DropDeadDeletesResult, name: str) -> RenderableType:
     proofs = [(location.rpartition("/")[2], proof) for location, proof in result.proofs[:_LISTED]]
     page = _page(result, name, "dropped dead deletes", [("out", f"{out}, {text.size(result.removed_bytes)}")])
     return Group(page, Text(), grid(columns, proofs), *_and_more(len(result.proofs)))
+
+
+def _retained(result: ApplyRetentionResult, name: str) -> RenderableType:
+    if not result.rules:
+        return Text(f"{name}: the table keeps all rows; set the property tableformat.retain.")
+    columns = [Column("rule", wraps=True), Column("before"), Column("data files", is_number=True)]
+    columns.append(Column("rows at most", is_number=True))
+    rules = [
+        (each.rule, each.cutoff, text.count(each.data_files_count), text.count(each.row_count_max))
+        for each in result.rules
+    ]
+    files = text.counted(result.added_delete_files_count, "delete file")
+    page = _page(result, name, "retention applied", [] if result.dry_run else [("written", files)])
+    return Group(page, Text(), grid(columns, rules))
 
 
 def _merged(result: MergeRangeDeletesResult, name: str) -> RenderableType:
@@ -203,6 +218,7 @@ def _ran(result: RunResult, name: str) -> RenderableType:
 
 
 _RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {
+    ApplyRetentionResult: _retained,
     CompactResult: render_compaction,
     ConvertResult: render_conversion,
     DropDeadDeletesResult: _dropped,

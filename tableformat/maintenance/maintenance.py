@@ -15,6 +15,7 @@ from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
+from tableformat.maintenance.apply_retention import ApplyRetentionResult, apply_retention
 from tableformat.maintenance.compaction.compact import CompactResult, compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
@@ -50,7 +51,7 @@ from tableformat.metadata.snapshot_choice import head_view
 @calls_on_own_handles("iceberg")
 @dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
-    """Jobs that change how a snapshot is stored and never which rows it has.
+    """Jobs that change how a snapshot is stored and never which rows it has, apart from `apply_retention`.
 
     Examples begin as those of `Table`.
 
@@ -192,6 +193,25 @@ class Maintenance:
             dry_run=dry_run,
             progress=progress,
         )
+
+    def apply_retention(self, *, dry_run: bool = False, now: datetime | None = None) -> ApplyRetentionResult:
+        """Delete the rows that the table property `tableformat.retain` no longer keeps, without reading any; `run` does
+        it too.
+
+        The property has rules such as `ts: 30 days; ts: 7 days where region = 'EU'`. Data files leave where every row
+        is old, else a range delete is written. A null stays. The age counts in whole days of UTC, of hours in whole
+        hours. `dry_run` tells how many data files and rows each rule reaches at most. `now`: default the clock.
+
+        >>> old = pa.table({"id1": ["C"], "id2": [7], "num_cal": [1], "open_on": pa.array([0], pa.date32())})
+        >>> result = table.append(old)
+        >>> table = table.set_properties({"tableformat.retain": "open_on: 2 years"})
+        >>> table.maintenance.apply_retention(dry_run=True).rules[0].row_count_max
+        1
+        >>> result = table.maintenance.apply_retention()
+        >>> table.refresh().scan(where="id1 = 'C'").count()
+        0
+        """
+        return apply_retention(self._writable, self.branch, dry_run=dry_run, now=now)
 
     def drop_dead_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> DropDeadDeletesResult:
         """Take delete files out of the branch that no live data file can match any more; `proofs` says why for each.
@@ -491,8 +511,9 @@ class Maintenance:
         executor: Executor = LOCAL,
         progress: Progress | None = None,
     ) -> RunResult:
-        """All jobs in a safe order, as far as the budgets go: convert deletes, drop dead ones, merge ranges, compact,
-        rewrite manifests, publish a branch that has a target, expire snapshots, remove orphan files.
+        """All jobs in a safe order, as far as the budgets go: advance the window, apply the retention, convert deletes,
+        drop dead ones, merge ranges, compact, rewrite manifests, publish a branch that has a target, expire snapshots,
+        remove orphan files.
 
         No job begins after `time_budget_seconds`, and conversion and compaction stop there without harm.
         `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job

@@ -1,6 +1,6 @@
 """Runs all maintenance jobs of a branch, in an order in which none undoes or blocks another (MT-60).
 
-advance window                       what is old goes before anything is done to it
+advance window, apply retention      what is old goes before anything is done to it
 convert, drop dead, merge ranges     deletes next: compaction then has fewer to apply
 compact, rewrite manifests           data then, and the manifests that name it
 publish                              the branch as it is by now, for those who read its target
@@ -30,6 +30,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
     nearest_hint,
 )
+from tableformat.maintenance.apply_retention import apply_retention
 from tableformat.maintenance.compaction.compact import compact
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
 from tableformat.maintenance.conversion.convert_deletes import convert_deletes
@@ -45,12 +46,13 @@ from tableformat.markup import figures
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.handle import TableRangePartitions
-from tableformat.properties import may_remove_files
+from tableformat.properties import RETAIN, may_remove_files
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.range_partitions.window import has_clock
 
 JOBS: Final = (
     "advance_window",
+    "apply_retention",
     "convert_deletes",
     "drop_dead_deletes",
     "merge_range_deletes",
@@ -61,7 +63,7 @@ JOBS: Final = (
     "remove_orphan_files",
 )
 """In the order in which they run."""
-_REWRITE_FILES: Final = frozenset(JOBS[:5])
+_REWRITE_FILES: Final = frozenset(JOBS[:6])
 """Jobs that a branch which others are published to does not take (MT-30)."""
 
 
@@ -215,6 +217,10 @@ class _Run:
         """Why a job is left out; empty when it is not."""
         if self._is_out_of_time():
             return f"the time budget of {self._time_budget_seconds} s is used up"
+        return self._does_not_apply(name, metadata)
+
+    def _does_not_apply(self, name: str, metadata: TableMetadata) -> str:
+        """Why a job has nothing to do for this branch; empty when it may have."""
         sources = published_to(metadata, self._branch)
         if sources and name in _REWRITE_FILES:
             return f"branch {sources[0]!r} is published here, so deletes and rewrites are made there"
@@ -222,6 +228,8 @@ class _Run:
             return f"branch {self._branch!r} has no publish target"
         if name == "advance_window":
             return self._no_window(metadata)
+        if name == "apply_retention":
+            return "" if RETAIN in metadata.properties else f"the table has no property {RETAIN}"
         if name == "compact" and self._bytes_left() == 0:
             return f"the byte budget of {self._byte_budget:,} bytes is used up"
         return ""
@@ -258,6 +266,7 @@ class _Run:
         iceberg, branch, dry_run = self._iceberg, self._branch, self._dry_run
         jobs: dict[str, _Job] = {
             "advance_window": partial(TableRangePartitions(iceberg, branch).advance, dry_run=dry_run),
+            "apply_retention": partial(apply_retention, iceberg, branch, dry_run=dry_run),
             "convert_deletes": partial(
                 convert_deletes,
                 iceberg,

@@ -217,6 +217,11 @@ def check_age(column_type: PrimitiveType, duration: Duration, *, column: str) ->
     _check_unit(column_type, duration, option="retain", column=column)
 
 
+def moment_unit(column_type: PrimitiveType) -> Literal["us", "ns"]:
+    """In which a column of timestamps counts."""
+    return _MOMENTS[type(column_type)]
+
+
 def values_as_int64(column: pa.Array, column_type: PrimitiveType) -> npt.NDArray[np.int64]:
     """The internal values of a column without nulls, of a type that can have steps."""
     plain = column.cast(arrow_type_of(column_type)) if column.type != arrow_type_of(column_type) else column

@@ -516,3 +516,20 @@ def test_jobs_on_a_branch(spark: SparkSession, table: Table) -> None:
     assert row["rewritten_data_files_count"] == 6
     assert table.refresh().snapshot_id == head
     assert row["snapshot_id"] == table.metadata.refs["audit"].snapshot_id
+
+
+def test_apply_retention(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-107, MT-108: the property is checked when SQL sets it, and a row tells what each rule reaches."""
+    name = f"lake.{namespace}.events"
+    spark.sql(f"CREATE TABLE {name} (region STRING, day DATE) TBLPROPERTIES ('tableformat.retain' = 'day: 30 days')")
+    spark.sql(f"INSERT INTO {name} VALUES ('EU', DATE '2020-01-01'), ('US', current_date())")
+    with pytest.raises(Exception, match="must be rules"):
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('tableformat.retain' = '30 days')")
+    with pytest.raises(Exception, match="is named by the retention"):
+        spark.sql(f"ALTER TABLE {name} RENAME COLUMN day TO other")
+    [planned] = call(spark, f"apply_retention('{namespace}.events', dry_run => true)")
+    assert (planned["rule"], planned["snapshot_id"]) == ("day: 30 days", None)
+    assert planned["row_count_max"] in (1, 2), "as the rows lie in files"
+    [done] = call(spark, f"apply_retention('{namespace}.events')")
+    assert done["snapshot_id"] == lake.load_table((namespace, "events")).snapshot_id
+    assert [row.region for row in spark.table(name).collect()] == ["US"]

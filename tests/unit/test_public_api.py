@@ -244,6 +244,7 @@ JOBS = {
         "*, where=None, only_paths=None, partial_progress=True, max_commits=10, executor='local', "
         "dry_run=False, progress=None"
     ),
+    "apply_retention": "*, dry_run=False, now=None",
     "drop_dead_deletes": "*, dry_run=False, progress=None",
     "merge_range_deletes": "*, dry_run=False, progress=None",
     "rewrite_position_delete_files": (

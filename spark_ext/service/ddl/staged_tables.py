@@ -62,10 +62,11 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
-from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
+from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, RETAIN, checked_properties
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
+from tableformat.range_partitions.retention import check_retention
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
 
@@ -161,8 +162,8 @@ def _of_replaced(session: Session, metadata: TableMetadata, request: Request) ->
     return {name: value for name, value in merged.items() if name in given or metadata.properties.get(name) != value}
 
 
-_OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS, PROVIDER_PROPERTY})
-"""Properties that name columns by ids, and what USING named: a table that replaces another has its own."""
+_OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS, RETAIN, PROVIDER_PROPERTY})
+"""Properties that name columns, and the provider of USING. A table that replaces another has its own."""
 
 
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
@@ -194,6 +195,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
         field = partition_field_of(defined, partition_spec(schema, partition_by))
         partition_by += [] if field is None else [field]
     check_metrics(given, properties, schema)
+    check_retention(given, properties, schema)
     removed = [
         name
         for name in metadata.properties

@@ -187,6 +187,22 @@ def convert_deletes(
     DRY_RUN,
     columns=pa.schema(
         [
+            *not_null(pa.string(), "rule", "cutoff"),
+            *not_null(pa.int32(), "data_files_count"),
+            *not_null(pa.int64(), "row_count_max"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def apply_retention(table: Table, *, dry_run: bool = False) -> Rows:
+    """Delete the rows that the property tableformat.retain no longer keeps, reading none; a row for each rule."""
+    return [result_fields(rule) for rule in table.maintenance.apply_retention(dry_run=dry_run).rules]
+
+
+@procedure(
+    DRY_RUN,
+    columns=pa.schema(
+        [
             *not_null(
                 pa.int32(),
                 "removed_position_delete_files_count",

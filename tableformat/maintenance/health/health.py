@@ -38,8 +38,8 @@ class Finding:
     """Something to do."""
 
     name: str
-    """small-files, deleted-rows, overlap, uncovered-rows, straddling-files, overdue-window, keyed-deletes,
-    range-delete-files, dead-deletes, manifests, snapshots, added-arrow-types."""
+    """small-files, deleted-rows, overlap, uncovered-rows, straddling-files, overdue-window, overdue-retention,
+    unknown-retention, keyed-deletes, range-delete-files, dead-deletes, manifests, snapshots, added-arrow-types."""
     what: str
     """One sentence with the numbers."""
     command: str

@@ -15,6 +15,7 @@ from tableformat.maintenance.health.added_file_findings import added_file_findin
 from tableformat.maintenance.health.health import Finding, TableHealth
 from tableformat.maintenance.health.health_statistics import measure
 from tableformat.maintenance.health.range_findings import range_findings
+from tableformat.maintenance.health.retention_findings import retention_findings
 from tableformat.markup.figures import counted
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -45,6 +46,7 @@ def _findings(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[
     yield from _about_deletes(health, view, branch)
     yield from _about_files(health)
     yield from range_findings(view)
+    yield from retention_findings(view)
     yield from _about_metadata(health, view)
 
 

@@ -36,6 +36,7 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.range_partitions.retention import refuse_column_of_retention
 from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_column_of_check
 
@@ -107,10 +108,12 @@ class SchemaChanges(UpdateSchema):
         _refuse_partition_source(metadata, field_id, name)
         _refuse_range_column(metadata, field_id, f"column {name!r} cannot be dropped")
         refuse_column_of_check(metadata.properties, name.rpartition(".")[2])
+        refuse_column_of_retention(metadata.properties, metadata.schema(), name)
         return super().delete_column(path)
 
     def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
-        """Rename a column. InvalidArgumentError for one that a CHECK constraint names (CK-4)."""
+        """Rename a column. InvalidArgumentError where a CHECK constraint (CK-4) or a retention (MT-108) names it."""
+        refuse_column_of_retention(self._base.properties, self._base.schema(), _dotted(path_from))
         refuse_column_of_check(self._base.properties, _dotted(path_from).rpartition(".")[2])
         return super().rename_column(path_from, new_name)
 

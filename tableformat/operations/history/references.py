@@ -53,6 +53,7 @@ from tableformat.parquet.bloom_filters.filter_options import check_filter_column
 from tableformat.parquet.metrics_modes import METRICS
 from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX, checked_properties
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand
+from tableformat.range_partitions.retention import check_retention
 from tableformat.range_partitions.summary import COVERAGE_BEFORE
 from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
 
@@ -291,6 +292,7 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     schema = iceberg.metadata.schema()
     check_filter_columns(properties, schema)
     check_metrics(properties, iceberg.metadata.properties, schema)
+    check_retention(properties, iceberg.metadata.properties, schema)
     refuse_check_set_by_hand(properties, iceberg.metadata.properties, schema)
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)

@@ -24,6 +24,7 @@ from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.listing import partition_contents
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.range_partitions.property_text import to_property
+from tableformat.range_partitions.retention import refuse_two_retentions
 
 
 def define_partitions(
@@ -60,6 +61,7 @@ class _PlannedDefinition(PlannedChange):
         schema = head.metadata.schema()
         defined = define(self._given, schema)
         refuse_lost_bounds(head.metadata.properties, schema, defined.key.field_ids)
+        refuse_two_retentions({**head.metadata.properties, RANGE_PARTITIONS: to_property(defined)}, schema)
         contents = partition_contents(head, defined)
         self.result = RangePartitionsResult(
             added=tuple(map(defined.text, defined.bounds)),

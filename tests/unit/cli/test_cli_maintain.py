@@ -431,6 +431,22 @@ class TestRemoveOrphanFiles:
         assert "Pass --allow-recent when" in lake.error(*recent[:-1], "--yes")["message"]
 
 
+def test_apply_retention(tmp_path: Path) -> None:
+    """MT-107: asks first, shows the rules, and deletes nothing in a dry run."""
+    lake = Lake(tmp_path / "lake")
+    with tf.open_catalog(str(lake.directory)) as catalog:
+        catalog.create_namespace("db")
+        days = pa.table({"day": pa.array([0, 100_000], pa.date32())})
+        table = catalog.create_table("db.days", days.schema, properties={"tableformat.retain": "day: 30 days"})
+        table.append(days)
+    tried = lake.json("apply-retention", "db.days", "--dry-run")
+    assert [(rule["rule"], rule["row_count_max"]) for rule in tried["rules"]] == [("day: 30 days", 2)]
+    assert lake.run("apply-retention", "db.days").status == 2
+    assert "day: 30 days" in lake.run("apply-retention", "db.days", "--yes").stdout
+    with tf.open_catalog(str(lake.directory)) as catalog:
+        assert catalog.load_table("db.days").scan().count() == 1
+
+
 class TestMaintain:
     def test_all_jobs_in_order(self, ill: Lake) -> None:
         """MT-60"""
@@ -441,7 +457,8 @@ class TestMaintain:
         run = ill.json("maintain", "db.t", "--yes", "--time-budget", "10m", "--byte-budget", "1gb")
         assert [report["job"] for report in run["jobs"]] == list(JOBS)
         status = {report["job"]: report["status"] for report in run["jobs"]}
-        assert status == dict.fromkeys(JOBS, "done") | {"publish": "skipped", "advance_window": "skipped"}
+        left_out = dict.fromkeys(("publish", "advance_window", "apply_retention"), "skipped")
+        assert status == dict.fromkeys(JOBS, "done") | left_out
         assert next(job for job in run["jobs"] if job["job"] == "compact")["result"]["plan"]["groups"]
         assert keys(ill, "db.t") == before
 
