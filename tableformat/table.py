@@ -36,6 +36,7 @@ from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
+from tableformat.operations.verbs.delete_ranges import delete_ranges
 from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
@@ -241,6 +242,23 @@ class Table(TableEvolution):
         """
         verb = partial(delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
         return self._run(verb, None, commit, dry_run=dry_run)
+
+    def delete_ranges(
+        self, ranges: Any, *, mode: str = "auto", dry_run: bool = False, **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Delete many ranges in one snapshot; nothing is read.
+
+        `ranges`: an Arrow table with a row for each range and the columns `lower_<column>` and `upper_<column>`, of any
+        ordered columns; the first is the most significant. A lower bound is included, an upper bound is not. A null
+        bounds nothing: with `lower_id1` = "A" and a null in `lower_id2` the range begins with the first row of "A", and
+        with nulls in the upper columns after "A" it ends with the last row of "A". `mode`: as of `delete_range`.
+
+        >>> cutoffs = pa.table({"lower_id1": ["A", "B"], "upper_id1": ["A", "B"], "upper_id2": [4, 1]})
+        >>> result = table.delete_ranges(cutoffs)  # Of "A" below 4, of "B" below 1.
+        >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
+        {'id1': ['B'], 'id2': [1]}
+        """
+        return self._run(partial(delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
     def delete_rows(self, keys: Any, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null.

@@ -1,10 +1,11 @@
-"""`delete-prefix` and `delete-range`: deletes of keys that read no row, and their dry runs."""
+"""`delete-prefix`, `delete-range` and `delete-ranges`: deletes of keys that read no row, and their dry runs."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -119,6 +120,49 @@ def delete_range(
             lambda: handle.delete_range(lower=lower_bound, upper=upper_bound, on=key.names, **batch),
             what,
         )
+
+
+def delete_ranges(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A row for each range, with columns lower_A and upper_A: Parquet, CSV, or JSON with a row a line.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    dry_run: DryRunOption = False,
+    branch: WriteBranchOption = None,
+    application_id: ApplicationOption = None,
+    batch_id: BatchOption = None,
+    if_unchanged_since: UnchangedOption = None,
+) -> None:
+    """Delete the ranges of a file in one snapshot, reading no row. A lower bound goes, an upper bound stays."""
+    import pyarrow as pa
+
+    from tableformat.cli.load import rows_of_files
+    from tableformat.display.text import counted
+    from tableformat.operations.drafts.draft import Draft
+    from tableformat.operations.verbs.delete_ranges import spans_of_ranges
+    from tableformat.write.rows.rows import as_reader
+
+    commit = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    types = pa.schema(
+        [pa.field(f"{side}_{field.name}", field.type) for side in ("lower", "upper") for field in handle.schema]
+    )
+    ranges = as_reader(rows_of_files([source], types), what=str(source)).read_all()
+    what = f"the {counted(ranges.num_rows, 'range')} of {source}"
+    if dry_run:
+        _preview(session, handle, spans_of_ranges(Draft(handle.iceberg, handle.branch), ranges), what)
+    else:
+        _delete(session, handle, lambda: handle.delete_ranges(ranges, **commit), what)
 
 
 def _commit_of(

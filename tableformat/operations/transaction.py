@@ -19,6 +19,7 @@ from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
+from tableformat.operations.verbs.delete_ranges import delete_ranges
 from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
@@ -106,6 +107,11 @@ class Transaction:
         """See `Table.delete_range`."""
         if self._is_open():
             delete_range(self._draft, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
+
+    def delete_ranges(self, ranges: Any, *, mode: str = "auto") -> None:
+        """See `Table.delete_ranges`."""
+        if self._is_open():
+            delete_ranges(self._draft, ranges=ranges, mode=mode)
 
     def delete_rows(self, keys: Any) -> None:
         """See `Table.delete_rows`."""

@@ -228,3 +228,13 @@ def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, name
             spark.sql(f"CALL lake.system.{text}").collect()
     call(spark, f"delete_prefix('{table.name}', map('id1', 'b'), {since})")
     assert left(spark, table) == "a1 a2 a3 a9"
+
+
+def test_ranges_of_another_table(spark: SparkSession, namespace: str, table: Table) -> None:
+    """PR-28, CP-86: a cutoff for each prefix, in one snapshot."""
+    spark.sql(f"CREATE TABLE lake.{namespace}.cutoffs (lower_id1 STRING, upper_id1 STRING, upper_id2 BIGINT)")
+    spark.sql(f"INSERT INTO lake.{namespace}.cutoffs VALUES ('a', 'a', 3), ('b', 'b', 2)")
+    arguments = f"'{table.name}', source => '{namespace}.cutoffs'"
+    assert call(spark, f"delete_ranges({arguments}, dry_run => true)")["deleted_rows_count"] == 3
+    assert call(spark, f"delete_ranges({arguments})")["added_delete_files_count"] == 1
+    assert left(spark, table) == "a3 b2 b3"

@@ -88,6 +88,7 @@ VERBS = {
     "delete": "where, *, mode='auto'",
     "delete_prefix": "prefix, *, mode='auto'",
     "delete_range": "*, lower=None, upper=None, on=None, mode='auto', everything=False",
+    "delete_ranges": "ranges, *, mode='auto'",
     "delete_rows": "keys",
     "replace": "rows, *, prefix=None, order_by=None, cover=None, on_refused='fail'",
     "replace_interval": "rows, *, on, lower, upper, everything=False, blind=False, on_refused='fail'",

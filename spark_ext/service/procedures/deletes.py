@@ -83,6 +83,19 @@ def delete_range(
 
 
 @procedure(
+    Parameter("source", "string", "The table whose rows are the ranges.", True, role="other_table"),
+    _MODE,
+    DRY_RUN,
+    *_COMMIT,
+    columns=_DELETED,
+)
+def delete_ranges(table: Table, *, source: Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
+    """PR-28: delete the ranges that the rows of another table name, without reading any row of this one."""
+    result = table.delete_ranges(source.scan().to_arrow(), mode=mode, dry_run=dry_run, **_named(commit))
+    return [_row(result)]
+
+
+@procedure(
     Parameter("source", "string", "The table whose rows come in the place of the interval.", True, role="other_table"),
     Parameter("on", array_of("string"), "The columns of the interval.", is_required=True),
     Parameter("lower", ANY, "Values of the first of these columns, included: struct('a', 2), an array, or one value."),

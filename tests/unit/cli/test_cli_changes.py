@@ -337,3 +337,16 @@ def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
     assert lake.run("delete-prefix", TABLE, "id1=A", "--dry-run", *since).status == 2
     assert live_keys(lake) == keys
     assert lake.run("delete-prefix", TABLE, "id1=B", *since).status == 0
+
+
+def test_delete_ranges_of_a_file(lake: Lake, tmp_path: Path) -> None:
+    """CP-86: one snapshot; an empty value of the file is an open side."""
+    ranges = tmp_path / "cutoffs.csv"
+    ranges.write_text("lower_id1,upper_id1,upper_id2\nA,A,1\nB,B,\n")
+    before = live_keys(lake)
+    assert "the 2 ranges of" in lake.run("delete-ranges", TABLE, "--from", str(ranges), "--dry-run").stdout
+    assert live_keys(lake) == before
+    assert lake.run("delete-ranges", TABLE, "--from", str(ranges)).status == 0
+    assert live_keys(lake) == [row for row in before if row[0] == "C" or (row[0] == "A" and row[1] >= 2)]
+    ranges.write_text("lower_id1,upper_id1\n,\n")
+    assert lake.run("delete-ranges", TABLE, "--from", str(ranges)).status != 0
