@@ -22,11 +22,12 @@ from tableformat.metadata.newest import read_newest_ranges
 from tableformat.metadata.own_handle import own_handle
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.history import references
 from tableformat.operations.merging.clauses import MergeStatement
-from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.options import CommitKeywords, CommitOptions, one_of
 from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction
@@ -175,7 +176,7 @@ class Table(TableEvolution):
         where: Where,
         *,
         mode: str = "auto",
-        dry_run: bool = False,
+        dry_run: bool | str = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows that match.
@@ -184,7 +185,8 @@ class Table(TableEvolution):
         one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact, and
         removes data files unopened where all of their rows match (RP-17).
         `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete
-        or replace.
+        or replace. Verbs that only delete take `dry_run="metadata"` as well: `estimate` then has the data files, bytes
+        and rows that are reached at most, and no data file is opened.
 
         >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count
         1
@@ -194,6 +196,8 @@ class Table(TableEvolution):
         1
         >>> table.delete("id1 = 'B'", dry_run=True).deleted_row_count, table.scan().count()
         (1, 1)
+        >>> table.delete("id1 = 'B'", dry_run="metadata").estimate.row_count_max
+        3
         """
         return self._run(partial(delete, where=where, mode=mode), None, commit, dry_run=dry_run)
 
@@ -202,7 +206,7 @@ class Table(TableEvolution):
         prefix: Mapping[str, Any] | Any,
         *,
         mode: str = "auto",
-        dry_run: bool = False,
+        dry_run: bool | str = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete every row whose key begins with the prefix; nothing is read.
@@ -224,7 +228,7 @@ class Table(TableEvolution):
         on: Sequence[str] | None = None,
         mode: str = "auto",
         everything: bool = False,
-        dry_run: bool = False,
+        dry_run: bool | str = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows from `lower` up to, but without, `upper`; nothing is read.
@@ -244,7 +248,7 @@ class Table(TableEvolution):
         return self._run(verb, None, commit, dry_run=dry_run)
 
     def delete_ranges(
-        self, ranges: Any, *, mode: str = "auto", dry_run: bool = False, **commit: Unpack[CommitKeywords]
+        self, ranges: Any, *, mode: str = "auto", dry_run: bool | str = False, **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
         """Delete many ranges in one snapshot; nothing is read.
 
@@ -260,7 +264,7 @@ class Table(TableEvolution):
         """
         return self._run(partial(delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
-    def delete_rows(self, keys: Any, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
+    def delete_rows(self, keys: Any, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null.
 
         >>> result = table.delete_rows(pa.table({"id1": ["A"], "num_cal": [2]}))
@@ -606,14 +610,18 @@ class Table(TableEvolution):
     # -- how verbs run ------------------------------------------------------------------------------------------------
 
     def _run(
-        self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | None = None
+        self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | str | None = None
     ) -> CommitResult:
         """`dry_run`: None where the verb has no such option."""
+        if isinstance(dry_run, str):
+            one_of(dry_run, ("metadata",), option="dry_run, where it is text,")
         names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
         options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
             new_draft = partial(Draft, own, self.branch)
+            if dry_run == "metadata":
+                return estimate_verb(repeatable(verb, rows), partial(EstimatingDraft, own, self.branch), options)
             if dry_run:
                 return dry_run_verb(repeatable(verb, rows), new_draft, options)
             result = run_verb(verb, new_draft, options, one_shot=is_one_shot(rows))

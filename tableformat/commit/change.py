@@ -108,6 +108,8 @@ class TableChange:
     relied_reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
     """SCAN_BASED: the paths of those of `relied_data_files` in which one of these deletes of others, of any kind, takes
     a row because of which the change adds no other (CP-38). None: all of them."""
+    deleted_row_count: int | None = None
+    """Rows that the change deletes; None where nobody counted them (CP-87)."""
     unchanged: UnchangedScope | None = None
     """What may not have got new rows (CP-83). None: the caller does not ask."""
 

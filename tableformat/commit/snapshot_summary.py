@@ -23,6 +23,9 @@ from tableformat.metadata.partition_identity import partition_of
 ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
 """`true`: the snapshot has the rows of its parent, although its operation is not `replace` (CF-4)."""
 
+DELETED_ROWS: Final = "tableformat.deleted-rows"
+"""Rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files."""
+
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),
     "total-files-size": ("added-files-size", "removed-files-size"),
@@ -85,7 +88,7 @@ def count_totals(live: Iterable[DataFile | DeleteFile]) -> dict[str, int]:
 
 
 def build_summary(change: TableChange, parent_totals: Mapping[str, int], properties: Mapping[str, str]) -> Summary:
-    """The summary of the snapshot that carries out the change."""
+    """The summary of the snapshot that carries out the change, with the rows that it deletes if known (CP-87)."""
     added: tuple[DataFile | DeleteFile, ...] = (*change.added_data_files, *change.added_delete_files)
     removed: tuple[DataFile | DeleteFile, ...] = (*change.removed_data_files, *change.removed_delete_files)
     counts = _count(added, added=True) + _count(removed, added=False)
@@ -99,6 +102,8 @@ def build_summary(change: TableChange, parent_totals: Mapping[str, int], propert
     numbers = (
         {name: count for name, count in counts.items() if count} | {"changed-partition-count": len(partitions)} | totals
     )
+    if change.deleted_row_count:
+        numbers[DELETED_ROWS] = change.deleted_row_count
     texts = {**environment(), **properties, **(change.coverage.summary if change.coverage is not None else {})}
     return _summary(change.operation, {**texts, **{name: str(number) for name, number in numbers.items()}})
 

@@ -13,10 +13,12 @@ from tableformat.display.grid import facts
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult
 from tableformat.operations.drafts.result import CommitResult
 
+_UNTOLD = ("refused", "estimate")
+
 
 def commit_dict(result: CommitResult) -> dict[str, Any]:
     """The figures of a commit; refused rows only as their number."""
-    figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "refused"}
+    figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _UNTOLD}
     return {**figures, "refused_row_count": 0 if result.refused is None else result.refused.num_rows}
 
 

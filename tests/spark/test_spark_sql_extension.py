@@ -205,7 +205,7 @@ def told(spark: SparkSession, statement: str) -> str:
 
 
 def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SQ-7."""
+    """SQ-7, SQ-45."""
     name = f"lake.{namespace}.t"
     table = lake.create_table(
         (namespace, "t"),
@@ -225,6 +225,9 @@ def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) 
         ("id IN (SELECT 3)", "has no form that matches the same rows without reading them"),
     ):
         assert says in told(spark, f"DELETE FROM {name} WHERE {condition}"), condition
+    for condition in ("id = 2", "id = 2 AND x = 1.5"):
+        assert "reaches at most: 1 data file of " in told(spark, f"DELETE FROM {name} WHERE {condition}")
+    assert "reaches" not in told(spark, f"DELETE FROM {name} WHERE id IN (SELECT 3)")
     assert "1 with 3 rows leave the table unopened" in told(spark, f"DELETE FROM {name}")
     assert "== Delete ==" not in spark.sql(f"EXPLAIN SELECT * FROM {name}").collect()[0][0]
     assert table.refresh().scan().count() == 3

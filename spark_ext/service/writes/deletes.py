@@ -34,7 +34,7 @@ from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.finding.key_condition import key_conditions
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import delete
-from tableformat.operations.verbs.explain_delete import DeletePart, explain_blind_delete, of_whole_files
+from tableformat.operations.verbs.explain_delete import DeletePart, at_most, explain_blind_delete, of_whole_files
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,
@@ -72,7 +72,8 @@ def explain_delete(session: Session, request: Request) -> list[list[str]]:
         draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
         return [_told(part) for part in explain_blind_delete(draft, where)]
     why = _why_rows_are_found(view, request.arguments["condition"], is_exact=where is not None)
-    return [[_form_of_found_rows(view), f"{why}, so Spark finds the rows"]]
+    found = [_form_of_found_rows(view), f"{why}, so Spark finds the rows"]
+    return [found] if where is None else [found, _told(at_most(plan_scan(view, where).tasks))]
 
 
 def _form_of_found_rows(view: SnapshotView) -> str:

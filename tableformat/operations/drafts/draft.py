@@ -11,7 +11,6 @@ draft did before. The commit then gives all files one number.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
@@ -45,7 +44,7 @@ from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import covered_by_any, in_threads
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
-from tableformat.operations.drafts.result import CommitResult, committed_result
+from tableformat.operations.drafts.result import CommitResult, committed_result, read_of, unchanged_result
 from tableformat.operations.drafts.scope import Scope
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
@@ -82,8 +81,7 @@ class Draft:
     def __init__(
         self, iceberg: IcebergTable, branch: str, *, caches: MergeCaches | None = None, carry: Carry = carry_here
     ) -> None:
-        """`caches`: what others have read of the table's delete files and footers. `carry`: where copy-on-write writes
-        rows anew."""
+        """`caches`: delete files and footers that were read before. `carry`: where copy-on-write writes rows."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
         self._branch = branch
@@ -100,7 +98,7 @@ class Draft:
         self._fate = CommitFate()
         self._row_count = 0
         self.attempt = 0
-        """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
+        """How often the verb has been staged, from 1; 0 where it is staged once."""
         self.carried_row_count = 0
         """Rows that copy-on-write has written to other files as they are."""
         self.said: dict[str, str] = {}
@@ -306,6 +304,11 @@ class Draft:
         if since is not None:
             self._blind.scope = self._change.scope = Scope(since)
 
+    def deletes_where(self, where: BooleanExpression) -> None:
+        """CP-83: all rows that the current verb deletes match the filter."""
+        if self._change.scope is not None:
+            self._change.scope.state(where)
+
     def check_unchanged(self) -> None:
         """CP-83: for a dry run, what the commit would check."""
         self._write_blind_deletes()
@@ -372,8 +375,7 @@ class Draft:
     # -- commit -------------------------------------------------------------------------------------------------------
 
     def is_applied(self, options: CommitOptions) -> bool:
-        """Whether the batch was committed before, as far as this handle's metadata knows; the commit itself asks
-        again."""
+        """Whether this handle's metadata shows that the batch was committed before; the commit asks again."""
         name = batch_name(options.application_id, options.batch_id)
         if name is None:
             return False
@@ -404,18 +406,14 @@ class Draft:
             committed,
             added_row_count=self._change.new_row_count(committed.added_data_files) if committed else 0,
             deleted_row_count=self._change.deleted_row_count if committed else 0,
+            read_files=self._change.read_files,
             started=started,
             refused=self._all_refused(),
         )
 
     def unchanged(self, *, already_applied: bool, started: float) -> CommitResult:
         """The result of a call that had nothing to commit."""
-        return CommitResult(
-            snapshot_id=self.view.snapshot.snapshot_id if self.view.snapshot else None,
-            sequence_number=self.view.sequence_number,
-            already_applied=already_applied,
-            duration_seconds=time.perf_counter() - started,
-        )
+        return unchanged_result(self.view, already_applied=already_applied, started=started)
 
     @property
     def counts_deleted_rows(self) -> bool:
@@ -434,6 +432,7 @@ class Draft:
             deleted_row_count=self._change.deleted_row_count,
             refused=self._all_refused(),
             dry_run=True,
+            **read_of(self._change.read_files),
         )
 
     def refresh(self) -> None:
@@ -480,7 +479,8 @@ class Draft:
         if self.blind_deletes == BLIND_OFF:
             spans += self._blind.take_keys_as_spans()
         find = covered_by_any(spans, self.next_sequence_number, self.merge_context)
-        found = in_threads(self._change.plan_before_verb() if spans else (), find)
+        touching = sort_and_merge(spans[0]) if len(spans) == 1 else None
+        found = in_threads(self._change.plan_before_verb(touching) if spans else (), find)
         self.delete_positions_in((task, positions) for task, positions in found if positions)
 
     def _keep(self, deletes: Iterable[DeleteFile]) -> None:

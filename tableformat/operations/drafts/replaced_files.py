@@ -63,6 +63,7 @@ class ReplacedSpans:
             kind=ChangeKind.SCAN_BASED if is_planned else ChangeKind.BLIND,
             added_delete_files=(*change.added_delete_files, *deletes),
             removed_data_files=found.inside,
+            deleted_row_count=self.deleted_row_count,
             removed_delete_files=found.row_deletes,
             planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
             planned_sequence_number=head.sequence_number,

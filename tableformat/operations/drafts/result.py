@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypedDict
 
 import pyarrow as pa
+from pyiceberg.table.metadata import TableMetadata
 
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.markup.results import HtmlResult
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteEstimate:
+    """What a delete reaches at most, by partitions, column bounds and Bloom filters; no data file was opened."""
+
+    data_files_count: int
+    """Data files that may hold a row to delete."""
+    data_bytes: int
+    """Size of these files."""
+    row_count_max: int
+    """Rows of these files: so many are deleted at most."""
+
+    @classmethod
+    def of(cls, files: Iterable[DataFile]) -> DeleteEstimate:
+        found = tuple(files)
+        return cls(
+            data_files_count=len(found),
+            data_bytes=sum(data.file_size_bytes for data in found),
+            row_count_max=sum(data.record_count for data in found),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +53,12 @@ class CommitResult(HtmlResult):
     """Rows written into data files."""
     deleted_row_count: int | None = 0
     """Rows deleted, as far as the verb read them; None when a blind delete was written, which reads nothing."""
+    committed_at: datetime | None = None
+    """When that snapshot was committed, in UTC; None without one."""
+    read_row_count: int = 0
+    """Rows of the data files in which rows were looked for, deleted ones included; 0 for a blind operation."""
+    read_bytes: int = 0
+    """Size of these files. Of each, the columns that the operation needs are read."""
     added_data_files_count: int = 0
     added_delete_files_count: int = 0
     written_bytes: int = 0
@@ -36,6 +70,8 @@ class CommitResult(HtmlResult):
     """The batch of this application id was committed before; nothing was written."""
     dry_run: bool = False
     """Nothing was changed; `deleted_row_count` is what would be deleted."""
+    estimate: DeleteEstimate | None = None
+    """With `dry_run="metadata"`: what the operation reaches at most."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)
     """With `on_refused="divert"`: the refused rows with `_row_index`, `_refused_column` and `_refused_reason`."""
 
@@ -46,6 +82,7 @@ def committed_result(
     *,
     added_row_count: int,
     deleted_row_count: int | None,
+    read_files: Sequence[DataFile],
     started: float,
     refused: pa.Table | None,
 ) -> CommitResult:
@@ -54,6 +91,8 @@ def committed_result(
     return CommitResult(
         snapshot_id=outcome.snapshot_id,
         sequence_number=outcome.sequence_number or 0,
+        committed_at=_time_of(outcome.metadata, outcome.snapshot_id),
+        **read_of(read_files),
         added_row_count=added_row_count,
         deleted_row_count=deleted_row_count,
         added_data_files_count=len(change.added_data_files) if change else 0,
@@ -65,3 +104,34 @@ def committed_result(
         already_applied=outcome.already_applied,
         refused=refused,
     )
+
+
+def unchanged_result(view: SnapshotView, *, already_applied: bool, started: float) -> CommitResult:
+    """The result of a call that had nothing to commit."""
+    snapshot_id = view.snapshot.snapshot_id if view.snapshot else None
+    return CommitResult(
+        snapshot_id=snapshot_id,
+        sequence_number=view.sequence_number,
+        committed_at=_time_of(view.metadata, snapshot_id),
+        already_applied=already_applied,
+        duration_seconds=time.perf_counter() - started,
+    )
+
+
+class _Read(TypedDict):
+    read_row_count: int
+    read_bytes: int
+
+
+def read_of(files: Iterable[DataFile]) -> _Read:
+    """CP-88: the fields that state what was read."""
+    found = tuple(files)
+    return {
+        "read_row_count": sum(data.record_count for data in found),
+        "read_bytes": sum(data.file_size_bytes for data in found),
+    }
+
+
+def _time_of(metadata: TableMetadata, snapshot_id: int | None) -> datetime | None:
+    snapshot = None if snapshot_id is None else snapshot_by_id(metadata, snapshot_id)
+    return None if snapshot is None else datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)

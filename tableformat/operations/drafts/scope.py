@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+
 from tableformat.commit.change import UnchangedScope
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.drafts.head_filter import filter_at
 
 _NEWER_THAN_ALL: Final = 2**62
 
@@ -21,20 +25,43 @@ class Scope:
         """`since`: the snapshot after which no row may have come."""
         self._since = since
         self._spans: list[SpanArray] = []
+        self._filters: list[BooleanExpression | None] = []
+        self._is_stated = False
+        """The current operation has a filter, which is more precise than the spans that it becomes."""
+
+    def begin_verb(self) -> None:
+        """What is added from now on belongs to the next operation."""
+        self._is_stated = False
+
+    def state(self, where: BooleanExpression | None) -> None:
+        """All rows that the current operation deletes match this filter."""
+        self._filters.append(where)
+        self._is_stated = True
 
     def add_spans(self, spans: SpanArray) -> None:
         """The operations delete rows that these spans cover."""
-        if len(spans):
+        if len(spans) and not self._is_stated:
             self._spans.append(spans)
 
-    def on(self, head: SnapshotView, reads: Sequence[Callable[[DataFile], bool]]) -> UnchangedScope:
-        """The scope for the head that the change meets; `reads` are the filters of what the operations read."""
-        tests = [*reads, *(may_meet(spans, head) for spans in self._spans)]
+    def on(self, head: SnapshotView, reads: Sequence[Callable[[DataFile], bool]], planned: Schema) -> UnchangedScope:
+        """The scope for the head that the change meets; `reads`: which data files the operations read. `planned`: the
+        schema that filters are in."""
+        stated = [filter_at(head, where, planned) for where in self._filters]
+        tests = [*reads, *stated, *(may_meet(spans, head) for spans in self._spans)]
         return UnchangedScope(self._since, lambda data: any(test(data) for test in tests))
 
     @property
-    def has_spans(self) -> bool:
-        return bool(self._spans)
+    def spans(self) -> tuple[SpanArray, ...]:
+        """What was deleted by, each array over columns of its own."""
+        return tuple(self._spans)
+
+    @property
+    def filters(self) -> tuple[BooleanExpression | None, ...]:
+        """The filters that were stated."""
+        return tuple(self._filters)
+
+    def __bool__(self) -> bool:
+        return bool(self._spans or self._filters)
 
 
 def may_meet(spans: SpanArray, head: SnapshotView) -> Callable[[DataFile], bool]:

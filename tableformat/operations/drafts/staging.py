@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
-from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
@@ -29,12 +28,14 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.definition.column_names import metadata_with_names, naming_columns
+from tableformat.operations.drafts.head_filter import filter_at
 from tableformat.operations.drafts.reached_rows import ReachedRows
 from tableformat.operations.drafts.relied_rows import ReliedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.scope import Scope
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
-from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.planner import StagedFilesOnTop, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
 from tableformat.write.rows.checks import refuse_changed_checks
@@ -79,6 +80,8 @@ class StagedChange:
         self._carried: set[str] = set()
         """New files of rows that were in files which leave."""
         self._reads: list[_Read] = []
+        self._read_files: dict[str, DataFile] = {}
+        """Data files in which verbs look for rows (CP-88)."""
         self._isolation = SERIALIZABLE
         """How much of what others do meanwhile matters to the current verb (SP-20)."""
         self._reached_rows = ReachedRows()
@@ -104,6 +107,8 @@ class StagedChange:
     def begin_verb(self) -> None:
         self._verbs.append(_Verb())
         self._isolation = SERIALIZABLE
+        if self.scope is not None:
+            self.scope.begin_verb()
 
     def isolate(self, level: str) -> None:
         """SP-20: what the current verb reads from now on is read at this level, one of ISOLATION_LEVELS."""
@@ -168,17 +173,30 @@ class StagedChange:
         self._reads.append(_Read(where, may_match, self._isolation, is_of_spans=covered is not None))
         if self.scope is not None and covered is not None:
             self.scope.add_spans(covered)
-        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs), keeps_deletes=self._carries_rows)
+        plan = plan_scan(
+            self._view,
+            where,
+            staged=self._on_top(self._verbs),
+            keeps_deletes=self._carries_rows,
+            touching=covered,
+        )
+        return self._noted(plan)
+
+    def _noted(self, plan: ScanPlan) -> tuple[RowTask, ...]:
+        self._read_files.update((task.data_file.file_path, task.data_file) for task in plan.tasks)
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
 
-    def plan_before_verb(self) -> tuple[RowTask, ...]:
+    @property
+    def read_files(self) -> tuple[DataFile, ...]:
+        """CP-88: the data files in which rows were looked for, each once."""
+        return tuple(self._read_files.values())
+
+    def plan_before_verb(self, touching: SpanArray | None = None) -> tuple[RowTask, ...]:
         """Every row that was there before the current verb, whose own rows its deletes spare; what `plan` says of
         conflicts holds."""
         self._reads.append(_Read(None, None, self._isolation, is_of_spans=True))
-        plan = plan_scan(self._view, None, staged=self._on_top(self._verbs[:-1]))
-        self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
-        return tuple(self._with_staged(plan.tasks))
+        return self._noted(plan_scan(self._view, None, staged=self._on_top(self._verbs[:-1]), touching=touching))
 
     def look(self, where: BooleanExpression | None) -> tuple[RowTask, ...]:
         """What `plan` would give, for a verb that has not decided yet whether to go by it."""
@@ -270,6 +288,7 @@ class StagedChange:
         return TableChange(
             operation=operation_of(added, (*added_deletes, *removed)),
             kind=ChangeKind.SCAN_BASED if self._reads else ChangeKind.BLIND,
+            deleted_row_count=self.deleted_row_count,
             added_data_files=added,
             added_delete_files=added_deletes,
             removed_data_files=removed,
@@ -308,7 +327,7 @@ class StagedChange:
     def _read_at(self, level: str, head: SnapshotView) -> Callable[[DataFile], bool]:
         """Whether a data file can hold rows that were read at this level of isolation."""
         reads = [read for read in self._reads if read.isolation == level]
-        filters = [read.may_match or self._file_filter(read.where, head) for read in reads]
+        filters = [read.may_match or filter_at(head, read.where, self._view.schema) for read in reads]
         return lambda data: any(may_match(data) for may_match in filters)
 
     def unchanged_on(self, head: SnapshotView) -> UnchangedScope | None:
@@ -318,12 +337,13 @@ class StagedChange:
         if self.replaced is not None:
             self.scope.add_spans(self.replaced.spans)
         reads = [read for read in self._reads if not read.is_of_spans]
-        if self._added_paths and not (reads or self.scope.has_spans):
+        if self._added_paths and not (reads or self.scope):
             raise InvalidArgumentError(
                 "if_unchanged_since is about rows that an operation deletes or reads, and this one only adds rows. "
                 "Nothing was changed. Leave it out."
             )
-        return self.scope.on(head, [read.may_match or self._file_filter(read.where, head) for read in reads])
+        schema = self._view.schema
+        return self.scope.on(head, [read.may_match or filter_at(head, read.where, schema) for read in reads], schema)
 
     def check_unchanged(self, head: SnapshotView, subject: str) -> None:
         """CP-83: what the commit on this head would check."""
@@ -363,15 +383,6 @@ class StagedChange:
     def _staged_positions(self, data: DataFile) -> PositionSet:
         staged = self._positions.get(data.file_path)
         return PositionSet.empty() if staged is None else staged.positions
-
-    def _file_filter(self, where: BooleanExpression | None, head: SnapshotView) -> Callable[[DataFile], bool]:
-        """Columns are meant by their names of when the filter was given, and compared as what they are now."""
-        view = replace(head, schema=_in_types_of(self._view.schema, head.metadata.schema()))
-        try:
-            return file_filter(view, where)
-        except InvalidArgumentError:
-            # A column that the filter names has another shape by now: no file can be ruled out.
-            return lambda _data: True
 
     def _on_top(self, verbs: list[_Verb]) -> StagedFilesOnTop:
         first = last_sequence_number(self._view.metadata) + 1
@@ -470,18 +481,6 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             return replaced.change
         replaced.remove_unused(change, io)
         return change
-
-
-def _in_types_of(planned: Schema, current: Schema) -> Schema:
-    """The planned columns by their names of then, each in the type that it has now; one that was dropped as it was."""
-    now = {field.field_id: field.field_type for field in current.fields}
-    return Schema(
-        *(
-            field.model_copy(update={"field_type": now.get(field.field_id, field.field_type)})
-            for field in planned.fields
-        ),
-        schema_id=planned.schema_id,
-    )
 
 
 _File = TypeVar("_File", bound=ContentFile)

@@ -45,6 +45,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
     """The delete as part of the draft's current verb; without a filter it deletes every row. `whole_files`: by removing
     data files where every row of each matches (RP-17)."""
     expression = parse_where(where, draft.schema)
+    draft.deletes_where(expression)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
     if conditions and whole_files and drop_whole_files(draft, expression, conditions):
         record_filters(draft, expression)

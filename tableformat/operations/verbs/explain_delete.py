@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.filters.bound_filter import bind_filter
+from tableformat.markup.figures import counted, size
 from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.result import DeleteEstimate
 from tableformat.operations.finding.key_condition import KeyCondition, key_conditions
 from tableformat.operations.finding.whole_files import whole_files
 from tableformat.operations.verbs.delete import BlindForm, blind_form
@@ -21,7 +23,7 @@ class DeletePart:
     """One kind of change that a delete makes."""
 
     form: str
-    """"whole files", "range delete", "equality delete", "nothing"."""
+    """"whole files", "range delete", "equality delete", "nothing", "reaches at most"."""
     why: str
 
 
@@ -35,7 +37,17 @@ def explain_blind_delete(draft: Draft, where: BooleanExpression) -> list[DeleteP
     files = whole_files(draft, where, conditions)
     if files:
         return [of_whole_files(files)]
-    return list(dict.fromkeys(_blind_parts(draft, conditions)))
+    return [*dict.fromkeys(_blind_parts(draft, conditions)), at_most(draft.look(where))]
+
+
+def at_most(files: Sequence[RowTask]) -> DeletePart:
+    """SQ-45: what a delete reaches at most, as `dry_run="metadata"` states it."""
+    found = DeleteEstimate.of(task.data_file for task in files)
+    return DeletePart(
+        "reaches at most",
+        f"{counted(found.data_files_count, 'data file')} of {size(found.data_bytes)} with "
+        f"{counted(found.row_count_max, 'row')}",
+    )
 
 
 def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
