@@ -31,7 +31,8 @@ def configure(
 
     `catalog` is its name in SQL. `warehouse` is a directory, created when missing, or where tables lie in an object
     store; without it `catalog` is the name of a catalog in PyIceberg's configuration. `options` go to
-    `tableformat.open_catalog`, except `upkeep-executor-bytes`, which has executors do large merges of upkeep (MT-100).
+    `tableformat.open_catalog`, except `upkeep-executor-bytes`, which has executors do large merges of upkeep (MT-100),
+    `copy-on-write-executor-bytes` (SP-86), `scan-executor-bytes` (SP-115) and `delete-mode` (SP-114).
     Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled, and when this process runs
     Spark already, without it: Java takes jars when it starts. `attach` is for that.
 

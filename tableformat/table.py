@@ -21,6 +21,7 @@ from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.metadata.newest import read_newest_ranges
 from tableformat.metadata.own_handle import own_handle
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.operations.drafts.covered_positions import Find, find_here
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
 from tableformat.operations.drafts.result import CommitResult
@@ -76,6 +77,9 @@ class Table(TableEvolution):
     >>> result.added_row_count, table.scan().count()
     (3, 3)
     """
+
+    _find: Find = staticmethod(find_here)
+    """Where rows are looked for with mode="scan": the process behind a Spark catalog may have executors do it."""
 
     @property
     def maintenance(self) -> Maintenance:
@@ -619,7 +623,7 @@ class Table(TableEvolution):
         options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
-            new_draft = partial(Draft, own, self.branch)
+            new_draft = partial(Draft, own, self.branch, find=self._find)
             if dry_run == "metadata":
                 return estimate_verb(repeatable(verb, rows), partial(EstimatingDraft, own, self.branch), options)
             if dry_run:

@@ -8,23 +8,33 @@ this process    task -----> JVM of the driver: a Spark job of one task
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
 from typing import Any, Final, Protocol
 
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import InvalidArgumentError, TaskFailedError
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.spark_runner import result_of
 from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
+from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.carried_rows import CarriedFile, CarryContext, carry_here, write_carried_rows
+from tableformat.operations.drafts.covered_positions import SpanSearch, find_here, find_in_files
 from tableformat.write.staged import StagedFiles
 
 EXECUTOR_BYTES_OPTION: Final = "upkeep-executor-bytes"
 """An option of the catalog: upkeep that rewrites at least so many bytes does it on executors. They need the library."""
 COPY_EXECUTOR_BYTES_OPTION: Final = "copy-on-write-executor-bytes"
 """The same for the files that copy-on-write writes anew for a statement."""
-EXECUTOR_OPTIONS: Final = frozenset({EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION})
+SCAN_EXECUTOR_BYTES_OPTION: Final = "scan-executor-bytes"
+"""The same for the files in which a procedure with mode => 'scan' looks for rows."""
+EXECUTOR_OPTIONS: Final = frozenset({EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION})
+_GROUP_BYTES_MIN: Final = 64 * 1024 * 1024
+_GROUPS_MAX: Final = 64
 _JOBS_AT_ONCE: Final = 8
 """Spark lets those wait for which it has no room."""
 
@@ -84,6 +94,39 @@ class LargeOnExecutors:
             return carry_here(files, context)
         work = Work(write_carried_rows, context, discard=partial(StagedFiles.delete_all, io=context.write.io))
         return self._runner.run(work, files, at_once=1)
+
+    def find(
+        self, tasks: Sequence[RowTask], newest: SpanArray, context: MergeContext
+    ) -> Iterator[tuple[RowTask, PositionSet]]:
+        """SP-115: some tasks, each of several files of about the same number of bytes together."""
+        executor = self(sum(task.data_file.file_size_bytes for task in tasks))
+        if executor == LOCAL or not tasks:
+            yield from find_here(tasks, newest, context)
+            return
+        groups = _groups(tasks)
+        work = Work(find_in_files, SpanSearch(newest, context), discard=_nothing_to_remove)
+        with closing(self._runner.run(work, groups, at_once=1)) as results:
+            for index, found in results:
+                yield from zip(groups[index], found, strict=True)
+
+
+def _groups(tasks: Sequence[RowTask]) -> list[list[RowTask]]:
+    """At most so many groups as tasks run for a while, and of so many bytes at least that starting one pays off."""
+    total = sum(task.data_file.file_size_bytes for task in tasks)
+    group_bytes = max(_GROUP_BYTES_MIN, total // _GROUPS_MAX)
+    groups: list[list[RowTask]] = [[]]
+    filled = 0
+    for task in tasks:
+        if groups[-1] and filled + task.data_file.file_size_bytes > group_bytes:
+            groups.append([])
+            filled = 0
+        groups[-1].append(task)
+        filled += task.data_file.file_size_bytes
+    return groups
+
+
+def _nothing_to_remove(_found: list[PositionSet]) -> None:
+    """A search writes no file."""
 
 
 def executor_choice(options: Mapping[str, str], option: str, jvm: Jvm | None) -> LargeOnExecutors | None:

@@ -16,6 +16,7 @@ from spark_ext.service.executors import (
     COPY_EXECUTOR_BYTES_OPTION,
     EXECUTOR_BYTES_OPTION,
     EXECUTOR_OPTIONS,
+    SCAN_EXECUTOR_BYTES_OPTION,
     Jvm,
     executor_choice,
 )
@@ -28,6 +29,7 @@ from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContex
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.operations.drafts.carried_rows import Carry, carry_here
+from tableformat.operations.drafts.covered_positions import Find, find_here
 from tableformat.properties import inflated_bytes_max
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
@@ -37,6 +39,8 @@ from tableformat.storage.storage import read_bytes
 from tableformat.table import Table
 
 _REMEMBERED_TABLES: Final = 256
+DELETE_MODE: Final = "delete-mode"
+"""An option of the catalog that a session may change: how DELETE finds its rows (SP-114)."""
 _SERVICE_OPTIONS: Final = frozenset({"type", "uri", "py-catalog-impl"})
 """Options that say by themselves where a catalog is."""
 _SERVICES: Final = ("http://", "https://", "thrift://")
@@ -98,6 +102,8 @@ class Session:
     """Where upkeep rewrites files (MT-100)."""
     carry: Carry = carry_here
     """Where copy-on-write writes files anew (SP-86)."""
+    find: Find = find_here
+    """Where procedures look for rows (SP-115)."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that statements are still making."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
@@ -109,14 +115,14 @@ class Session:
 
         LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose names are in that database.
         """
-        upkeep, copies = (
-            executor_choice(options, option, jvm) for option in (EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION)
-        )
+        chosen = (EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION)
+        upkeep, copies, scans = (executor_choice(options, option, jvm) for option in chosen)
         return cls(
             cls._catalog(name, options),
             options,
             upkeep_executor=upkeep or LOCAL,
             carry=copies.carry if copies is not None else carry_here,
+            find=scans.find if scans is not None else find_here,
         )
 
     @staticmethod
@@ -124,7 +130,7 @@ class Session:
         passed = {
             option: value
             for option, value in options.items()
-            if option not in EXECUTOR_OPTIONS and not _is_of_icebergs_java(name, option)
+            if option not in (*EXECUTOR_OPTIONS, DELETE_MODE) and not _is_of_icebergs_java(name, option)
         }
         warehouse = passed.pop("warehouse", None)
         if warehouse == "":
@@ -144,6 +150,7 @@ class Session:
             return self._staged(identifier)
         table = self.catalog.load_table(identifier, branch=branch)
         self._tables.put(table.iceberg.metadata_location, Table(handle_of(table), catalog=self.catalog), 1)
+        table._find = self.find
         return table
 
     def pinned(self, pin: Pin) -> Table:

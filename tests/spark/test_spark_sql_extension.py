@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
+from session_settings import settings
 
 from spark_ext.configure import SQL_EXTENSION_CLASS
 from tableformat import Catalog, Table
@@ -234,6 +235,29 @@ def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) 
     table.set_properties({"write.delete.prefix-encoding": "equality", "format-version": "3"})
     assert "equality delete: id leads the key (id, w), and write" in told(spark, f"DELETE FROM {name} WHERE id = 2")
     assert "deletion vectors: " in told(spark, f"DELETE FROM {name} WHERE id % 2 = 1")
+
+
+def test_a_session_has_rows_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-114, CP-87: the rows are counted, and the next statement is blind again."""
+    name, setting = f"lake.{namespace}.t", "spark.sql.catalog.lake.delete-mode"
+    table = lake.create_table((namespace, "t"), pa.schema([("id", pa.int64()), ("w", pa.int64())]), key=["id", "w"])
+    table.append(pa.table({"id": [1, 1, 2, 3], "w": [1, 2, 1, 1]}))
+    with settings(spark, {setting: "scan"}):
+        assert "positions: the session's delete-mode is 'scan'" in told(spark, f"DELETE FROM {name} WHERE id = 1")
+        spark.sql(f"DELETE FROM {name} WHERE id = 1")
+        snapshot = table.refresh().view.snapshot
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        assert snapshot.summary["tableformat.deleted-rows"] == "2"
+        assert "added-range-deletes" not in snapshot.summary.additional_properties
+    with settings(spark, {setting: "sometimes"}), pytest.raises(Exception, match="delete-mode must be one of"):
+        spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    spark.sql(f"DELETE FROM {name} WHERE id = 2")
+    after = table.refresh().view.snapshot
+    assert after is not None
+    assert after.summary is not None
+    assert after.summary["added-range-deletes"] == "1"
+    assert table.scan().to_arrow()["id"].to_pylist() == [3]
 
 
 def test_a_partition_of_nan_is_one_and_is_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -142,3 +142,36 @@ def test_copy_on_write_writes_files_on_executors(
     expected = {id: int(id % 10 == 3) for id in range(30) if id % 10 != 4 and id != 5} | {40: 9}
     assert dict(zip(*table.scan().to_arrow().to_pydict().values(), strict=True)) == expected
     assert spark.table(name).count() == len(expected)
+
+
+def test_procedures_look_for_rows_on_executors(
+    spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str
+) -> None:
+    """SP-115: the count comes back, nothing else changes, and a blind call needs no task."""
+    for option, value in catalog_options("searching", warehouse, **{"scan-executor-bytes": "1"}).items():
+        spark.conf.set(option, value)
+    name = f"{namespace}.searched"
+    table = lake.create_table(
+        (namespace, "searched"), pa.schema([("id", pa.int64()), ("n", pa.int64())]), key=["id", "n"]
+    )
+    for first in (0, 10, 20):
+        table.append(pa.table({"id": [number // 5 for number in range(first, first + 10)], "n": list(range(10))}))
+    table.delete_prefix({"id": 1})
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    before = len(jobs("tableformat-tasks"))
+
+    def deleted(call: str) -> int | None:
+        [row] = spark.sql(f"CALL searching.system.{call}").collect()
+        count: int | None = row.deleted_rows_count
+        return count
+
+    assert deleted(f"delete_prefix('{name}', map('id', 1), mode => 'scan')") == 0
+    assert deleted(f"delete_prefix('{name}', map('id', 3), mode => 'scan', dry_run => true)") == 5
+    assert deleted(f"delete_prefix('{name}', map('id', 3), mode => 'scan')") == 5
+    assert deleted(f"delete_range('{name}', lower => struct(4, 2), mode => 'scan')") == 8
+    done = len(jobs("tableformat-tasks")) - before
+    assert done == 4, "one small group of files each"
+    assert deleted(f"delete_prefix('{name}', map('id', 0))") is None
+    assert len(jobs("tableformat-tasks")) - before == done
+    left = sorted(table.refresh().scan().to_arrow().to_pylist(), key=lambda row: (row["id"], row["n"]))
+    assert [(row["id"], row["n"]) for row in left] == [*((2, n) for n in range(5)), (4, 0), (4, 1)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema, index_by_name
 
 from spark_ext.service.registry import Request, method
-from spark_ext.service.session import Pin, Session
+from spark_ext.service.session import DELETE_MODE, Pin, Session
 from spark_ext.service.states.named_states import names_state
 from spark_ext.service.states.session_settings import options_of_delete
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
@@ -32,7 +32,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.finding.key_condition import key_conditions
-from tableformat.operations.options import CommitOptions
+from tableformat.operations.options import CommitOptions, one_of
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.explain_delete import DeletePart, at_most, explain_blind_delete, of_whole_files
 from tableformat.properties import (
@@ -45,6 +45,9 @@ from tableformat.properties import (
 )
 from tableformat.scan.planner import plan_scan
 
+DELETE_MODES: Final = ("auto", "scan")
+_ASKED_FOR: Final = f"the session's {DELETE_MODE} is 'scan'"
+
 
 @method("can_delete_where")
 def can_delete_where(session: Session, request: Request) -> bool:
@@ -54,7 +57,7 @@ def can_delete_where(session: Session, request: Request) -> bool:
     where = exact_filter(request.arguments["predicates"], view.schema)
     if where is None:
         return False
-    return takes_whole_files(view, where, pin.branch) or _is_blind(view, where)
+    return takes_whole_files(view, where, pin.branch) or (not _must_scan(request) and _is_blind(view, where))
 
 
 @method("explain_delete")
@@ -68,12 +71,20 @@ def explain_delete(session: Session, request: Request) -> list[list[str]]:
     where = None if predicates is None else exact_filter(predicates, view.schema)
     if where is not None and takes_whole_files(view, where, pin.branch):
         return [_told(of_whole_files(plan_scan(view, where).tasks))]
-    if where is not None and _is_blind(view, where):
+    if where is not None and not _must_scan(request) and _is_blind(view, where):
         draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
         return [_told(part) for part in explain_blind_delete(draft, where)]
-    why = _why_rows_are_found(view, request.arguments["condition"], is_exact=where is not None)
+    is_exact = where is not None
+    is_asked_for = is_exact and _must_scan(request)
+    why = _ASKED_FOR if is_asked_for else _why_rows_are_found(view, request.arguments["condition"], is_exact=is_exact)
     found = [_form_of_found_rows(view), f"{why}, so Spark finds the rows"]
     return [found] if where is None else [found, _told(at_most(plan_scan(view, where).tasks))]
+
+
+def _must_scan(request: Request) -> bool:
+    """SP-114: whether the session has rows found that a blind delete could describe."""
+    mode = request.arguments["mode"]
+    return mode is not None and one_of(mode.lower(), DELETE_MODES, option=f"the setting {DELETE_MODE}") == "scan"
 
 
 def _form_of_found_rows(view: SnapshotView) -> str:

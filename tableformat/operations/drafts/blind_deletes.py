@@ -9,8 +9,10 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
+from tableformat.errors import InvalidArgumentError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.drafts.scope import Scope
+from tableformat.properties import BLIND_DELETES, BLIND_DELETES_VALUES
 from tableformat.write.delete_files.equality_deletes import delete_columns
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import distinct_rows
@@ -80,4 +82,14 @@ class BlindDeletes:
         types = table_arrow_schema(columns)
         return pa.concat_tables(
             [pa.Table.from_batches(ConformedRows(each.to_reader(), columns), types) for each in tables]
+        )
+
+
+def refuse_forbidden(mode: str, allowed: str, *, table: str) -> None:
+    """SP-22: InvalidArgumentError for a `mode` by which a caller asks for what the table's owner forbids."""
+    if BLIND_DELETES_VALUES.index(allowed) > BLIND_DELETES_VALUES.index(mode):
+        raise InvalidArgumentError(
+            f"mode={mode!r} leaves {'a range' if mode == 'range' else 'an equality'} delete, and the owner of {table} "
+            f"says what deletes may leave: {BLIND_DELETES}={allowed!r}. Nothing was changed. Use mode='scan', or "
+            f"set_properties({{{BLIND_DELETES!r}: {mode!r}}}) where that is meant."
         )

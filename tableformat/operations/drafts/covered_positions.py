@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage, classify
@@ -38,6 +39,31 @@ def covered_by_any(
     newest = [sort_and_merge(each).with_sequence_number(sequence_number) for each in spans]
     finders = [covered_by(each, context) for each in newest]
     return lambda task: reduce(PositionSet.union, (finder(task)[1] for finder in finders), PositionSet.empty())
+
+
+Find: TypeAlias = Callable[[Sequence[RowTask], SpanArray, MergeContext], Iterator[tuple[RowTask, PositionSet]]]
+"""Finds in each data file the live rows that some spans, newer than everything, cover."""
+
+
+def find_here(
+    tasks: Sequence[RowTask], newest: SpanArray, context: MergeContext
+) -> Iterator[tuple[RowTask, PositionSet]]:
+    """In threads of this process."""
+    for task, (_, found) in in_threads(tasks, covered_by(newest, context)):
+        yield task, found
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSearch:
+    """What all tasks of a search share. Picklable."""
+
+    newest: SpanArray
+    context: MergeContext
+
+
+def find_in_files(tasks: Sequence[RowTask], search: SpanSearch) -> list[PositionSet]:
+    """The rows of each of some data files: a function of plain data, which any process can run."""
+    return [found for _, found in find_here(tasks, search.newest, search.context)]
 
 
 def in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:

@@ -28,7 +28,7 @@ from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
-from tableformat.errors import InvalidArgumentError, InvalidKeyError
+from tableformat.errors import InvalidKeyError
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.merge_on_read.task import RowTask
@@ -40,9 +40,9 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.column_names import metadata_with_names
 from tableformat.operations.definition.global_spec import global_spec_id
-from tableformat.operations.drafts.blind_deletes import BlindDeletes
+from tableformat.operations.drafts.blind_deletes import BlindDeletes, refuse_forbidden
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
-from tableformat.operations.drafts.covered_positions import covered_by_any, in_threads
+from tableformat.operations.drafts.covered_positions import Find, covered_by_any, find_here, in_threads
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult, committed_result, read_of, unchanged_result
 from tableformat.operations.drafts.scope import Scope
@@ -51,7 +51,6 @@ from tableformat.operations.options import CommitOptions
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,
-    BLIND_DELETES_VALUES,
     BLIND_OFF,
     COPY_ON_WRITE,
     ISOLATION_LEVELS,
@@ -79,9 +78,15 @@ class Draft:
     """The verbs of one snapshot, over one base. Not thread-safe."""
 
     def __init__(
-        self, iceberg: IcebergTable, branch: str, *, caches: MergeCaches | None = None, carry: Carry = carry_here
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        *,
+        caches: MergeCaches | None = None,
+        carry: Carry = carry_here,
+        find: Find = find_here,
     ) -> None:
-        """`caches`: delete files and footers that were read before. `carry`: where copy-on-write writes rows."""
+        """`caches`: delete files and footers that were read before. `carry`, `find`: where rows are copied, found."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
         self._branch = branch
@@ -94,6 +99,7 @@ class Draft:
         )
         self._blind = BlindDeletes(self.schema)
         self._carry = carry
+        self.find = find
         self._written: list[str] = []
         self._fate = CommitFate()
         self._row_count = 0
@@ -154,12 +160,7 @@ class Draft:
 
     def check_may_leave(self, mode: str) -> None:
         """SP-22: InvalidArgumentError for a `mode` by which a caller asks for what the table's owner forbids."""
-        if BLIND_DELETES_VALUES.index(self.blind_deletes) > BLIND_DELETES_VALUES.index(mode):
-            raise InvalidArgumentError(
-                f"mode={mode!r} leaves {'a range' if mode == 'range' else 'an equality'} delete, and the owner of "
-                f"{self.name} says what deletes may leave: {BLIND_DELETES}={self.blind_deletes!r}. Nothing was "
-                f"changed. Use mode='scan', or set_properties({{{BLIND_DELETES!r}: {mode!r}}}) where that is meant."
-            )
+        refuse_forbidden(mode, self.blind_deletes, table=self.name)
 
     def plan(
         self,
@@ -473,8 +474,7 @@ class Draft:
             self._keep([write_range_delete_file(self.context, spans, spec_id=spec_id)])
 
     def _find_blindly_deleted(self) -> None:
-        """SP-22: delete by position the rows that stood in the table before the current verb, and that its spans, or
-        keys as spans, cover."""
+        """SP-22: delete by position the earlier rows that the current verb's spans, or keys as spans, cover."""
         spans = self._blind.take_spans()
         if self.blind_deletes == BLIND_OFF:
             spans += self._blind.take_keys_as_spans()

@@ -19,7 +19,7 @@ _NEWER_THAN_ALL: Final = 2**62
 
 
 class Scope:
-    """What the operations of a draft delete by, collected as they stage it."""
+    """The spans and filters of a draft's deletes, collected as its operations stage them."""
 
     def __init__(self, since: int) -> None:
         """`since`: the snapshot after which no row may have come."""
@@ -52,7 +52,7 @@ class Scope:
 
     @property
     def spans(self) -> tuple[SpanArray, ...]:
-        """What was deleted by, each array over columns of its own."""
+        """The spans of the deletes, each array over columns of its own."""
         return tuple(self._spans)
 
     @property
@@ -65,8 +65,8 @@ class Scope:
 
 
 def may_meet(spans: SpanArray, head: SnapshotView) -> Callable[[DataFile], bool]:
-    """Whether a data file may hold a row that the spans cover. Bounds of a column that has another type by now are not
-    compared: such a file may."""
+    """Whether a data file may hold a row that the spans cover. Bounds of a column that has
+    another type in the head are not compared, and the file counts."""
     schema = head.metadata.schema()
     now = [
         schema.find_field(field_id).field_type if schema.find_column_name(field_id) else None

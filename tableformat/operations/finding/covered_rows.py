@@ -46,7 +46,7 @@ def delete_matching(draft: Draft, where: BooleanExpression) -> None:
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
     """Stage position deletes of the live rows that the spans cover: what a range delete does, found row by row."""
     newest = spans.with_sequence_number(draft.next_sequence_number)
-    for task, (_, found) in in_threads(draft.plan(covered=spans), covered_by(newest, ReadContext.of(draft.view).merge)):
+    for task, found in draft.find(draft.plan(covered=spans), newest, ReadContext.of(draft.view).merge):
         _delete(draft, task, found)
 
 

@@ -107,7 +107,7 @@ def test_what_is_small_stays_here(tmp_path: Path) -> None:
     assert isinstance(Session.open("lake", options, jvm=AnsweringJvm()).upkeep_executor, LargeOnExecutors)
 
 
-@pytest.mark.parametrize("option", ["upkeep-executor-bytes", "copy-on-write-executor-bytes"])
+@pytest.mark.parametrize("option", ["upkeep-executor-bytes", "copy-on-write-executor-bytes", "scan-executor-bytes"])
 def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
     """MT-100, SP-86"""
     with pytest.raises(InvalidArgumentError, match=f"'{option}' is a number of bytes, not '64 MB'"):

@@ -55,7 +55,7 @@ final class ExplainDelete {
   }
 
   private static JsonNode parts(LakeTable table, ArrayNode predicates, String condition) {
-    ObjectNode arguments = table.arguments();
+    ObjectNode arguments = SessionSettings.withDeleteMode(table.catalog(), table.arguments());
     arguments.set("predicates", predicates);
     return table.catalog().call("explain_delete", arguments.put("condition", condition)).result();
   }

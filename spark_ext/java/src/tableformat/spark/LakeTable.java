@@ -245,7 +245,8 @@ final class LakeTable
   /** Whether the rows go without a Spark job; Python decides. */
   @Override public boolean canDeleteWhere(Predicate[] predicates) {
     checkCurrent();
-    ObjectNode arguments = arguments().set("predicates", ExpressionJson.of(predicates));
+    ObjectNode arguments = SessionSettings.withDeleteMode(catalog, arguments());
+    arguments.set("predicates", ExpressionJson.of(predicates));
     return catalog.call("can_delete_where", arguments).result().asBoolean();
   }
 

@@ -43,6 +43,12 @@ final class SessionSettings {
     return arguments.set("settings", Json.object(all()));
   }
 
+  /** The arguments of a DELETE's plan, and how the session wants it to find its rows (SP-114); null: not stated. */
+  static ObjectNode withDeleteMode(LakeCatalog catalog, ObjectNode arguments) {
+    String mode = SQLConf.get().getConfString("spark.sql.catalog." + catalog.name() + ".delete-mode", "");
+    return mode.isEmpty() ? arguments.putNull("mode") : arguments.put("mode", mode);
+  }
+
   /** Before a read: what has no effect is told of, and a value that is none is an error. */
   static void check(LakeCatalog catalog) {
     Map<String, String> settings = all();
