@@ -70,8 +70,8 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _refuse_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise TypeError with the nearest name for an unknown keyword, which is the reason why others seem to be missing.
-    Raise TypeError with the nearest name for an unknown keyword, which is the reason why others seem to be missing."""
+    """Raise TypeError with the nearest name for an unknown keyword, which is the reason why others seem to be
+    missing."""
     unknown = next((name for name in kwargs if name not in known), None)
     if unknown is not None:
         near = nearest_option_hint(unknown, [name for name in dict.fromkeys(known) if name != "self"])

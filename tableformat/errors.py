@@ -144,8 +144,8 @@ class RowsRefusedError(TableFormatError, ValueError):
     def __init__(self, message: str, refused: pa.Table, refused_count: int | None = None) -> None:
         super().__init__(message)
         self.refused = refused
-        """The first refused rows; columns `row_index` int64 (0-based in the input), `column` string, `reason` string.
-        The first refused rows; columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+        """The first refused rows; columns `row_index` int64 (0-based in the input), `column` string, `reason`
+        string."""
         self.refused_count = len(refused) if refused_count is None else refused_count
         """The number of all refused rows."""
 
@@ -174,8 +174,8 @@ class AlreadyCommittedError(TableFormatError):
 
 
 class CommitConflictError(TableFormatError):
-    """Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were removed.
-    Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were removed."""
+    """Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were
+    removed."""
 
     retryable = True
 
@@ -303,8 +303,8 @@ class CopiedLakeError(UnsupportedFeatureError):
 
 
 class MovedLakeError(UnsupportedFeatureError):
-    """A table of a lake that was moved or copied: its metadata names another location. It can be read but not written.
-    A table of a lake that was moved or copied: its metadata names another location. It can be read but not written."""
+    """A table of a lake that was moved or copied: its metadata names another location. It can be read but not
+    written."""
 
     def __init__(self, name: str, *, location: str, lake: str) -> None:
         self.location = location

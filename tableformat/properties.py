@@ -25,7 +25,7 @@ from tableformat.errors import (
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, METRICS_MODE, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
-"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without an order."""
+"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` has the same set without an order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
 """The ranges of the key space that exist: JSON with bounds by field id (RP-1)."""
 RETAIN: Final = "tableformat.retain"

@@ -239,8 +239,8 @@ class FilterColumns:
         return list(self._leaves)
 
     def leaf(self, name: str, operator: Operator) -> Comparison:
-        """A comparison of the column, without literals yet. Raises UnknownColumnError, which names the nearest column.
-        A comparison of the column, without literals yet. Raises UnknownColumnError, which names the nearest column."""
+        """A comparison of the column, without literals yet. Raises UnknownColumnError, which names the nearest
+        column."""
         leaf = self._leaves.get(name)
         if leaf is not None:
             return _with(leaf, operator, ())

@@ -50,8 +50,8 @@ def _column_statistics(
     lower: bytes | None,
     upper: bytes | None,
 ) -> ColumnStatistics:
-    """Cached: decoding bounds costs ten times as much as a lookup, and a change feed uses them once for each snapshot.
-    Cached: decoding bounds costs ten times as much as a lookup, and a change feed uses them once for each snapshot."""
+    """Cached: decoding bounds costs ten times as much as a lookup, and a change feed uses them once for each
+    snapshot."""
     if nulls is None and lower is None and upper is None and nans is None:
         return UNKNOWN
     return ColumnStatistics(

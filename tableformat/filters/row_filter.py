@@ -37,8 +37,8 @@ _UNARY: Final[dict[Operator, Callable[[Any], Any]]] = {
     Operator.NOT_NAN: lambda column: pc.invert(pc.is_nan(column)),
 }
 _NAN_MATCHES: Final = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
-"""Comparisons with a number that NaN, the greatest float, matches, and that Arrow's kernels evaluate to false for NaN.
-Comparisons with a number that NaN, the greatest float, matches, and that Arrow's kernels evaluate to false for NaN."""
+"""Comparisons with a number that NaN, the greatest float, matches, and that Arrow's kernels evaluate to false for
+NaN."""
 
 
 def matching_rows(bound: BoundFilter, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray | bool:

@@ -56,8 +56,8 @@ class LongWords:
         return self._ranks(rows, lengths)
 
     def _ranks(self, rows: RowChoice, lengths: Codes) -> Codes:
-        """Odd numbers for values of cuts, even numbers for values between two of them, 0 for values that are not long.
-        Odd numbers for values of cuts, even numbers for values between two of them, 0 for values that are not long."""
+        """Odd numbers for values of cuts, even numbers for values between two of them, 0 for values that are not
+        long."""
         numbers = np.arange(len(self.words.starts))[rows]
         ranks = np.zeros(len(numbers), np.int64)
         is_long = np.flatnonzero(lengths > _HEAD_BYTES)

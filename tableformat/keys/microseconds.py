@@ -10,8 +10,8 @@ import pyarrow as pa
 
 
 def without_finer_digits(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """DA-6: the values of a nanosecond array as a microsecond column reads them. Any other array is returned unchanged.
-    DA-6: the values of a nanosecond array as a microsecond column reads them. Any other array is returned unchanged."""
+    """DA-6: the values of a nanosecond array as a microsecond column reads them. Any other array is returned
+    unchanged."""
     if pa.types.is_dictionary(column.type):
         values = without_finer_digits(column.dictionary, wanted)
         return column if values is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, values)

@@ -1,5 +1,5 @@
-"""Gathers the contents of the picture: files as spans on the axis, data files that deletes may reach, and partitions.
-Gathers the contents of the picture: files as spans on the axis, data files that deletes may reach, and partitions."""
+"""Gathers the contents of the picture: files as spans on the axis, data files that deletes may reach, and
+partitions."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ them."""
 _COMPARED_AT_ONCE: Final = 1 << 24
 """The number of pairs of delete and data files that are compared with arrays of one byte for each pair."""
 _GIVEN_BY_BOUNDS_MAX: Final = 10_000
-"""The number of pairs of data files and multi-file position deletes up to which delete files are not read for planning.
-The number of pairs of data files and multi-file position deletes up to which delete files are not read for planning."""
+"""The number of pairs of data files and multi-file position deletes up to which delete files are not read for
+planning."""
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 """Ascending indexes in a group of delete files."""
@@ -210,8 +210,8 @@ class KeyDeleteIndex:
     def shared_deletes_of_all(
         self, files: DataColumns, data_files: Sequence[DataFile]
     ) -> dict[int, tuple[DeleteFile, ...] | NewerDeletes]:
-        """`shared_deletes_of` for each data file with deletes, by its index. Files with equal deletes share one object.
-        `shared_deletes_of` for each data file with deletes, by its index. Files with equal deletes share one object."""
+        """`shared_deletes_of` for each data file with deletes, by its index. Files with equal deletes share one
+        object."""
         met_by: dict[int, list[tuple[_KeyDeletes, bytes]]] = defaultdict(list)
         is_odd = np.zeros(len(files), np.bool_)
         for scope in sorted(self._groups, key=lambda scope: scope is not EVERYWHERE):

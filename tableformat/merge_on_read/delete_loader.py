@@ -219,8 +219,8 @@ class DeleteLoader:
         return SpanArray.concat(self.numbered_spans([delete]))
 
     def numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
-        """RD-8, RD-13: the spans of files with one list of columns, from the entries that carry them or from the files.
-        RD-8, RD-13: the spans of files with one list of columns, from the entries that carry them or from the files."""
+        """RD-8, RD-13: the spans of files with one list of columns, from the entries that carry them or from the
+        files."""
         carried = [delete for delete in deletes if delete.range_spans is not None]
         stored = [delete for delete in deletes if delete.range_spans is None]
         return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]

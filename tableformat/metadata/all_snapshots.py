@@ -37,8 +37,8 @@ def all_entries_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
 
 
 def all_manifests_table(view: SnapshotView) -> pa.Table:
-    """The manifests of each retained snapshot, with its id in `reference_snapshot_id`; columns as in `manifests_table`.
-    The manifests of each retained snapshot, with its id in `reference_snapshot_id`; columns as in `manifests_table`."""
+    """The manifests of each retained snapshot, with its id in `reference_snapshot_id`; columns as in
+    `manifests_table`."""
     pairs = [(snapshot_id, manifest) for snapshot_id, manifest in _references(view)]
     table = manifests_in(view, [manifest for _, manifest in pairs])
     ids = pa.array([snapshot_id for snapshot_id, _ in pairs], pa.int64())

@@ -83,8 +83,8 @@ def truncate_lower(value: _Text, width: int = BOUND_WIDTH) -> _Text:
 
 
 def truncate_upper(value: _Text, width: int = BOUND_WIDTH) -> _Text | None:
-    """The smallest value of at most `width` code points or bytes that is not less than `value`; None if there is none.
-    The smallest value of at most `width` code points or bytes that is not less than `value`; None if there is none."""
+    """The smallest value of at most `width` code points or bytes that is not less than `value`; None if there is
+    none."""
     if len(value) <= width:
         return value
     if isinstance(value, str):

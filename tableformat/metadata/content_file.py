@@ -61,8 +61,8 @@ class ContentFile:
     null_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
     nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
     lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
-    """Field id to the bound in Iceberg's single-value binary form. For a delete file, the bounds of the deleted values.
-    Field id to the bound in Iceberg's single-value binary form. For a delete file, the bounds of the deleted values."""
+    """Field id to the bound in Iceberg's single-value binary form. For a delete file, the bounds of the deleted
+    values."""
     upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
     key_metadata: bytes | None = None
     split_offsets: tuple[int, ...] | None = None
@@ -96,8 +96,8 @@ class DeleteFile(ContentFile):
     content_size_bytes: int | None = None
     """Length of the deletion vector's blob in bytes."""
     range_spans: bytes | None = field(default=None, hash=False)
-    """RD-13: the spans of a small range delete file (`deletes/codecs/inline_spans.py`); None if only the file has them.
-    RD-13: the spans of a small range delete file (`deletes/codecs/inline_spans.py`); None if only the file has them."""
+    """RD-13: the spans of a small range delete file (`deletes/codecs/inline_spans.py`); None if only the file has
+    them."""
 
     @property
     def kind(self) -> DeleteKind:

@@ -57,8 +57,8 @@ class PuffinFooter:
 
 
 def read_footer(io: FileIO, location: str, file_size_bytes: int | None = None) -> PuffinFooter:
-    """The footer, in one read at the end of the file unless it is large. Raises CorruptFileError, which names the file.
-    The footer, in one read at the end of the file unless it is large. Raises CorruptFileError, which names the file."""
+    """The footer, in one read at the end of the file unless it is large. Raises CorruptFileError, which names the
+    file."""
     with open_input(io, location, file_size_bytes) as file:
         size = file.size() if file_size_bytes is None else file_size_bytes
         tail_start = max(0, size - _TAIL_BYTES)

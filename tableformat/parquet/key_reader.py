@@ -86,8 +86,8 @@ class KeyReader:
         return lower, [cut + AFTER_MARKER for cut in upper]
 
     def _column_bounds(self, field_id: int, key_type: PrimitiveType) -> tuple[pa.Array, pa.Array, NDArray[np.bool_]]:
-        """Smallest and largest value of a column in each row group (null if a null is one), and whether they are known.
-        Smallest and largest value of a column in each row group (null if a null is one), and whether they are known."""
+        """Smallest and largest value of a column in each row group (null if a null is one), and whether they are
+        known."""
         arrow_type = arrow_type_of(key_type)
         leaf = self.file.leaves.get(field_id)
         if leaf is None:

@@ -48,8 +48,8 @@ class CacheDirectory:
 
     @staticmethod
     def from_environment(variables: Mapping[str, str] | None = None) -> CacheDirectory | None:
-        """The directory that the environment names, or None. Raises InvalidArgumentError if the size is not a number.
-        The directory that the environment names, or None. Raises InvalidArgumentError if the size is not a number."""
+        """The directory that the environment names, or None. Raises InvalidArgumentError if the size is not a
+        number."""
         environment = os.environ if variables is None else variables
         stated = environment.get(DIRECTORY_VARIABLE, "")
         if not stated:

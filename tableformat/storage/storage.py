@@ -161,8 +161,8 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
 
 @contextlib.contextmanager
 def reading(location: str, done: str = "read") -> Iterator[None]:
-    """Raises errors of the disk or the store as StorageError while another library reads a file or lists a directory.
-    Raises errors of the disk or the store as StorageError while another library reads a file or lists a directory."""
+    """Raises errors of the disk or the store as StorageError while another library reads a file or lists a
+    directory."""
     try:
         with _told(location, done):
             yield

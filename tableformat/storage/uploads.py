@@ -33,8 +33,8 @@ def new_file(io: FileIO, location: str) -> Any:
 
 
 def _s3(io: FileIO, location: str) -> tuple[Any, str] | None:
-    """Arrow's file system of the location, set to open files when their first bytes are written; None for other stores.
-    Arrow's file system of the location, set to open files when their first bytes are written; None for other stores."""
+    """Arrow's file system of the location, set to open files when their first bytes are written; None for other
+    stores."""
     # A retry strategy is not among the options that a file system reports.
     if not isinstance(io, PyArrowFileIO) or S3_RETRY_STRATEGY_IMPL in io.properties:
         return None

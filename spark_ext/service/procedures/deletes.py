@@ -86,12 +86,12 @@ def delete_range(
     Parameter("source", "string", "The table whose rows are the ranges.", True, role="other_table"),
     _MODE,
     DRY_RUN,
-    *_COMMIT,
+    *COMMIT,
     columns=_DELETED,
 )
 def delete_ranges(table: Table, *, source: Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
     """PR-28: delete the ranges that the rows of another table name, without reading any row of this one."""
-    result = table.delete_ranges(source.scan().to_arrow(), mode=mode, dry_run=dry_run, **_named(commit))
+    result = table.delete_ranges(source.scan().to_arrow(), mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
 
 

@@ -28,12 +28,12 @@ class KeyRows:
     sorted_by: tuple[int, ...]
     """RD-11: field ids of the file's own marker; empty without a marker."""
     columns: Mapping[int, pa.ChunkedArray]
-    """By field id, in the types of the file. A column that the file lacks has the value that its rows read as (DA-6).
-    By field id, in the types of the file. A column that the file lacks has the value that its rows read as (DA-6)."""
+    """By field id, in the types of the file. A column that the file lacks has the value that its rows read as
+    (DA-6)."""
 
     def stored_types(self, field_ids: Sequence[int]) -> tuple[pa.DataType, ...]:
-        """The Arrow types of some of the columns. Columns of several files are concatenated if their types are equal.
-        The Arrow types of some of the columns. Columns of several files are concatenated if their types are equal."""
+        """The Arrow types of some of the columns. Columns of several files are concatenated if their types are
+        equal."""
         return tuple(self.columns[field_id].type for field_id in field_ids)
 
 

@@ -77,8 +77,8 @@ class RowMetrics(Mapping[int, Any]):
 
 
 def data_files(columns: DataColumns, rows: Indices | None = None) -> Sequence[DataFile]:
-    """The files at the given indexes, or all files. Existing objects are reused; the objects of all files are cached.
-    The files at the given indexes, or all files. Existing objects are reused; the objects of all files are cached."""
+    """The files at the given indexes, or all files. Existing objects are reused; the objects of all files are
+    cached."""
     if rows is not None and columns.files is None:
         return data_files(columns.take(rows))
     files = columns.files
