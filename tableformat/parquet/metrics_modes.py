@@ -51,9 +51,9 @@ _NAMED: Final = {"none": _NONE, "counts": _COUNTS, "full": _FULL}
 def metrics_modes(
     properties: Mapping[str, str], schema: Schema, key_field_ids: Sequence[int], range_field_ids: Sequence[int]
 ) -> Mapping[int, MetricsMode]:
-    """FM-8: the modes by field id of the columns with another mode than the default, 16 code points or bytes.
+    """FM-8: the modes, by field id, of columns that differ from the default, 16 code points or bytes.
 
-    `range_field_ids` are the columns of the range partitions. InvalidArgumentError for a property that names no mode.
+    `range_field_ids` are the columns of the range partitions. Raises InvalidArgumentError for an unknown mode.
     """
     default = _mode(properties, DEFAULT, _TRUNCATE)
     known = _first_columns(properties, schema)
@@ -71,20 +71,19 @@ def metrics_modes(
 
 
 def only_counted(counts: Mapping[int, int], modes: Mapping[int, MetricsMode]) -> dict[int, int]:
-    """The counts that an entry has, of counts by field id."""
+    """The counts of an entry, from counts by field id."""
     return {field_id: each for field_id, each in counts.items() if modes.get(field_id, _TRUNCATE).has_counts}
 
 
 def check_metrics_columns(given: Mapping[str, str], schema: Schema) -> None:
-    """FM-8: properties of metrics that a caller sets on a table with the schema. UnknownColumnError for a column that
-    it does not have."""
+    """FM-8: check metrics properties that a caller sets. Raise UnknownColumnError for a column that does not exist."""
     for name in given:
         if name.startswith(COLUMN) and _field_of(name, schema) is None:
             raise UnknownColumnError(name.removeprefix(COLUMN), schema.column_names, where=f"table property {name}")
 
 
 def refuse_lost_bounds(properties: Mapping[str, str], schema: Schema, range_field_ids: Sequence[int]) -> None:
-    """RP-7: InvalidArgumentError where a property would take bounds from a column of range partitions."""
+    """RP-7: raise InvalidArgumentError if a property would remove the bounds of a range partition column."""
     for name in properties:
         field = _field_of(name, schema)
         if field is not None and field.field_id in range_field_ids and _mode(properties, name, _FULL) != _FULL:
@@ -95,15 +94,15 @@ def refuse_lost_bounds(properties: Mapping[str, str], schema: Schema, range_fiel
 
 
 def _of_key(mode: MetricsMode) -> MetricsMode:
-    """Deletes go by the bounds of the key: only a property of the column itself takes them away."""
+    """Deletes use the bounds of the key. Only a property of the column itself removes them."""
     if not mode.has_bounds:
         return replace(_TRUNCATE, width=KEY_BOUND_WIDTH)
     return mode if mode.width is None else replace(mode, width=max(mode.width, KEY_BOUND_WIDTH))
 
 
 def _first_columns(properties: Mapping[str, str], schema: Schema) -> set[int] | None:
-    """The columns that have metrics where the table says of how many; None where all have. As Iceberg, a default that
-    is said is for every column."""
+    """The columns with metrics if the table limits their number; None if all have metrics. As in Iceberg, an explicit
+    default applies to every column."""
     if MOST_COLUMNS not in properties or DEFAULT in properties:
         return None
     return set(islice(_in_turn(schema.as_struct()), non_negative_int(properties, MOST_COLUMNS, 0)))
@@ -122,13 +121,13 @@ def _mode(properties: Mapping[str, str], name: str, otherwise: MetricsMode) -> M
 
 
 def _field_of(name: str, schema: Schema) -> NestedField | None:
-    """The column that a property is of; None for other properties, and for a column that is not there (any more)."""
+    """The column of a property; None for other properties, and for a column that does not exist."""
     column = name.removeprefix(COLUMN)
     return schema.find_field(column) if name.startswith(COLUMN) and column in schema.column_names else None
 
 
 def _columns(fields: Sequence[NestedField]) -> Iterator[tuple[int, IcebergType]]:
-    """Columns that have one value a row: others have no metrics but their size."""
+    """Columns with one value for each row. Other columns only have a size."""
     for field in fields:
         if isinstance(field.field_type, StructType):
             yield from _columns(field.field_type.fields)
@@ -137,7 +136,8 @@ def _columns(fields: Sequence[NestedField]) -> Iterator[tuple[int, IcebergType]]
 
 
 def _in_turn(field_type: IcebergType) -> Iterator[int]:
-    """Ids of all primitive columns as Iceberg counts them: those of a struct, then what is inside of the others."""
+    """Ids of all primitive columns in Iceberg's order: first the direct fields of a struct, then the contents of its
+    other fields."""
     inside = _inside(field_type)
     for field_id, child in inside:
         if isinstance(child, PrimitiveType):

@@ -1,4 +1,4 @@
-"""The values of a column that a data file was written without."""
+"""The values of a column that a data file lacks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tableformat.parquet.parquet_file import OpenedFile, leaf_values, unreadable
 
 @dataclass(frozen=True, slots=True)
 class MissingColumn:
-    """What a column reads as that a data file does not have (DA-6)."""
+    """The value of a column that a data file lacks (DA-6)."""
 
     value: pa.Scalar
-    """In every row, or in those whose struct is there."""
+    """The value of every row, or of the rows whose struct is not null."""
     struct_id: int | None = None
-    """The field id of the struct that the column is in; None at the top, and where the value is null."""
+    """The field id of the struct that contains the column; None at the top level, and if the value is null."""
 
     def read(self, file: OpenedFile, row_groups: Sequence[int]) -> pa.ChunkedArray:
-        """The values in the rows of the row groups, one after the other. CorruptFileError names the file."""
+        """The concatenated values of the rows in the row groups. Raises CorruptFileError, which names the file."""
         starts = file.row_group_starts
         row_count = int(sum(starts[group + 1] - starts[group] for group in row_groups))
         if self.struct_id is None:

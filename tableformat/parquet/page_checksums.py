@@ -1,6 +1,6 @@
-"""Whether a Parquet file has page checksums: pyarrow verifies those that are there and says nothing of the others.
+"""Checks whether a Parquet file has page checksums: pyarrow verifies existing ones and does not report missing ones.
 
-The header of a page is a Thrift struct in the compact protocol; the checksum is its optional field 4, behind three
+The header of a page is a Thrift struct in the compact protocol. The checksum is its optional field 4, after three
 required numbers. Source: Parquet format, `PageHeader`; Apache Thrift, "Compact protocol encoding".
 """
 
@@ -18,7 +18,7 @@ _NEXT_NUMBER: Final = 0x15
 
 
 def has_page_checksums(metadata: pq.FileMetaData, source: pa.NativeFile) -> bool:
-    """Whether the first page of the file has a checksum; writers give one to every page or to none. True for a file
+    """Whether the first page of the file has a checksum. Writers add one to every page or to none. True for a file
     without pages. Moves the position of `source`."""
     if metadata.num_row_groups == 0 or metadata.num_columns == 0:
         return True

@@ -17,27 +17,27 @@ from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.parquet.array_forms import is_list, list_with
 
 FIELD_ID: Final = b"PARQUET:field_id"
-"""Metadata key under which Arrow keeps a Parquet column's field id."""
+"""Metadata key in which Arrow stores a Parquet column's field id."""
 NAME_MAPPING_PROPERTY: Final = "schema.name-mapping.default"
 
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
-    """A primitive column at the top or inside structs only; columns inside lists and maps can be no delete columns."""
+    """A primitive column at the top level or inside structs. Columns inside lists and maps cannot be delete columns."""
 
     index: int
     """Number of the column in the Parquet file, counting leaves in schema order."""
     path: tuple[str, ...]
-    """Names from the top down."""
+    """Names from the top level down."""
     arrow_type: pa.DataType
-    """Type that it is read in."""
+    """The type in which it is read."""
 
 
 def with_field_ids(schema: pa.Schema, name_mapping: NameMapping | None, location: str) -> pa.Schema:
-    """The schema with a field id on every column that has one, by the name mapping where the file states none at all.
+    """The schema with field ids, from the name mapping if the file has none at all.
 
-    Raises UnsupportedFeatureError for a file without field ids in a table without a name mapping: guessing by name or
-    by index would delete or return wrong rows after a rename.
+    Raises UnsupportedFeatureError for a file without field ids in a table without a name mapping: matching columns by
+    name or position could delete or return wrong rows after a rename.
     """
     if any(_has_field_id(field) for field in schema):
         return schema
@@ -56,9 +56,9 @@ def field_id_of(field: pa.Field) -> int | None:
 
 
 def leaf_columns(schema: pa.Schema, leaf_count: int, location: str) -> dict[int, LeafColumn]:
-    """Primitive columns outside of lists and maps by field id; `schema` carries the ids.
+    """Primitive columns outside of lists and maps, by field id; `schema` has the ids.
 
-    Raises CorruptFileError when the file does not have the leaves that its schema says, or an id twice.
+    Raises CorruptFileError if the file's leaves do not match its schema, or an id occurs twice.
     """
     found: dict[int, LeafColumn] = {}
     index = 0
@@ -75,7 +75,7 @@ def leaf_columns(schema: pa.Schema, leaf_count: int, location: str) -> dict[int,
 
 
 def struct_columns(schema: pa.Schema) -> dict[int, LeafColumn]:
-    """Structs outside of lists and maps by field id, each with the number of the first Parquet column in it."""
+    """Structs outside of lists and maps, by field id, each with the number of its first Parquet column."""
     found: dict[int, LeafColumn] = {}
     index = 0
     for field in schema:
@@ -98,7 +98,7 @@ def _structs(field: pa.Field, above: tuple[str, ...], index: int) -> Iterator[tu
 
 
 def _leaves(field: pa.Field, above: tuple[str, ...]) -> Iterator[tuple[int | None, tuple[str, ...], pa.DataType]]:
-    """Leaves in Parquet's order; without an id where they lie in a list or a map."""
+    """Leaves in Parquet's order, without an id inside a list or a map."""
     path = (*above, field.name)
     storage = _storage(field.type)
     if pat.is_struct(storage):
@@ -120,7 +120,7 @@ def _has_field_id(field: pa.Field) -> bool:
 
 
 def _mapped(field: pa.Field, mapping: list[MappedField]) -> pa.Field:
-    """The field with the ids of the mapping, nested ones included; names without an entry stay without an id."""
+    """The field with the ids of the mapping, at every level. Names without an entry get no id."""
     entry = next((entry for entry in mapping if field.name in entry.names), None)
     if entry is None:
         return field

@@ -35,8 +35,8 @@ FooterCache = LoadingCache[tuple[str, int], pq.FileMetaData]
 """Footers by location and size of the file."""
 
 _DICTIONARY_BYTES_PER_ROW: Final = 3
-"""Encoded size up to which a column of strings is taken to be dictionary encoded throughout: reading it as codes is
-then eight times as fast; a column that fell back to plain strings would have to be hashed."""
+"""The encoded size up to which a string column is assumed to be dictionary encoded completely. Reading it as codes is
+then eight times as fast. A column that fell back to plain strings would have to be hashed."""
 
 
 _READ_AT_ONCE_BYTES: Final = 64 * 1024
@@ -44,16 +44,16 @@ _READ_AT_ONCE_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, eq=False)
 class OpenedFile:
-    """One Parquet file: its footer, which column has which field id, and reading by row group. Used by one thread."""
+    """One Parquet file: its footer, its columns by field id, and reading by row group. Not thread-safe."""
 
     location: str
     metadata: pq.FileMetaData
     source: pa.NativeFile
     name_mapping: NameMapping | None = None
     verifies_checksums: bool = False
-    """Pages that have a checksum are compared with it (DA-11)."""
+    """Whether page checksums are verified, if they exist (DA-11)."""
     whole: pq.ParquetFile | None = None
-    """Of a file in memory the reader that has read the footer."""
+    """The reader that read the footer, for a file in memory."""
 
     @property
     def row_count(self) -> int:
@@ -65,13 +65,13 @@ class OpenedFile:
 
     @cached_property
     def row_group_starts(self) -> NDArray[np.int64]:
-        """Position of the first row of each row group, and at the end the row count."""
+        """Position of the first row of each row group, and finally the row count."""
         counts = [self.metadata.row_group(group).num_rows for group in range(self.row_group_count)]
         return np.cumsum([0, *counts], dtype=np.int64)
 
     @cached_property
     def sorted_by(self) -> tuple[int, ...] | None:
-        """RD-11: field ids that the rows are sorted by, from our own marker only; None when there is none."""
+        """RD-11: field ids by which the rows are sorted, from our own marker only; None without a marker."""
         return sorted_by(self.metadata.metadata)
 
     @cached_property
@@ -82,7 +82,7 @@ class OpenedFile:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The file's schema with a field id on every column that has one (`PARQUET:field_id`), also by name mapping."""
+        """The file's schema with field ids (`PARQUET:field_id`), from the name mapping if needed."""
         return with_field_ids(self.stored_schema, self.name_mapping, self.location)
 
     @cached_property
@@ -96,16 +96,16 @@ class OpenedFile:
         return struct_columns(self.schema)
 
     def reader(self, dictionary_columns: Sequence[str] = (), *, buffer_bytes: int = 0) -> pq.ParquetFile:
-        """A pyarrow reader of the file; the footer is not read again.
+        """A pyarrow reader of the file. The footer is not read again.
 
-        With `buffer_bytes` a column is read in pieces of that size as it is decoded, and not as a whole before.
+        With `buffer_bytes`, a column is read in pieces of that size while it is decoded.
         """
         return pq.ParquetFile(
             self.source,
             metadata=self.metadata,
             read_dictionary=list(dictionary_columns),
-            # Reading column chunks ahead, pyarrow's default, would override the buffer. Of a local file it gains
-            # nothing, and needs threads of pyarrow's that scanners of datasets hold while they wait for these rows.
+            # pyarrow's default of reading column chunks ahead would override the buffer. For a local file it is not
+            # faster, and it needs pyarrow's threads, which scanners of datasets occupy while they wait for these rows.
             pre_buffer=buffer_bytes == 0 and not isinstance(self.source, (pa.OSFile, pa.BufferReader)),
             buffer_size=buffer_bytes,
             coerce_int96_timestamp_unit="us",
@@ -113,11 +113,11 @@ class OpenedFile:
         )
 
     def read(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray | None]:
-        """DA-6: the primitive columns with these field ids, rows of the row groups one after the other, types as in
-        the file.
+        """DA-6: the primitive columns with these field ids, with the rows of the row groups concatenated, in the types
+        of the file.
 
-        None for a column that the file does not have. Strings may come dictionary encoded. Nulls of a parent struct are
-        nulls. Raises CorruptFileError naming the file.
+        None for a column that the file lacks. Strings may be dictionary encoded. If a parent struct is null, the value
+        is null. Raises CorruptFileError, which names the file.
         """
         present = [self.leaves[field_id] for field_id in field_ids if field_id in self.leaves]
         if not present:
@@ -133,10 +133,10 @@ class OpenedFile:
             ]
 
     def read_whole(self, leaf_indices: Sequence[int]) -> pa.Table:
-        """Every row of the Parquet columns with these numbers, types as in the file, of a file in memory.
+        """All rows of the Parquet columns with these numbers, in the types of the file, from a file in memory.
 
-        On this thread alone: to hand a few rows of each column to threads takes longer than decoding them. Raises
-        CorruptFileError naming the file.
+        The calling thread decodes them: for a few rows, threads take longer than decoding. Raises CorruptFileError,
+        which names the file.
         """
         assert self.whole is not None, f"{self.location} is not in memory"
         with unreadable_as_corrupt(self.location):
@@ -151,7 +151,7 @@ class OpenedFile:
 
 
 def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
-    """The column at a path of names from the top down; nulls of a parent struct are nulls."""
+    """The column at a path of names. If a parent struct is null, the value is null."""
     column = rows.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
@@ -167,9 +167,9 @@ def open_parquet(
 ) -> Iterator[OpenedFile]:
     """The file, closed at the end of the block.
 
-    DA-11: checksums of the pages of a delete file are always verified, those of a data file with `verify_checksums`.
-    Raises UnsupportedFeatureError for another format than Parquet and CorruptFileError for an absent or unreadable
-    file, both naming it.
+    DA-11: page checksums of a delete file are always verified, those of a data file with `verify_checksums`. Raises
+    UnsupportedFeatureError for another format than Parquet, and CorruptFileError for a missing or unreadable file. Both
+    name the file.
     """
     _check_is_parquet(file)
     with unreadable_as_corrupt(file.file_path):
@@ -191,8 +191,8 @@ def read_parquet(
     name_mapping: NameMapping | None = None,
     verify_checksums: bool = False,
 ) -> OpenedFile:
-    """What `open_parquet` gives, for a small file: its bytes are read here, in one piece, and held while it is. Its
-    footer, which is decoded as quickly as it is found in a cache, is not kept."""
+    """The result of `open_parquet` for a small file. Its bytes are read at once and kept in memory. Its footer is not
+    cached, because decoding it is as fast as a cache lookup."""
     _check_is_parquet(file)
     is_delete = isinstance(file, DeleteFile)
     with unreadable_as_corrupt(file.file_path):
@@ -218,7 +218,7 @@ def _check_is_parquet(file: ContentFile) -> None:
 
 
 def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
-    """DA-11: a footer, which has no checksum, that leaves out rows of a delete file."""
+    """DA-11: a footer, which has no checksum, that omits rows of a delete file."""
     stored = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if stored != metadata.num_rows or stored < file.record_count:
         raise CorruptFileError(
@@ -229,7 +229,8 @@ def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
 
 
 def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
-    """A small or range delete file in one read: Parquet asks for the footer and every column chunk by itself."""
+    """Read a small file or a range delete file at once. Parquet would request the footer and every column chunk
+    separately."""
     data = read_bytes(io, file.file_path, file.file_size_bytes)
     if len(data) < file.file_size_bytes:
         raise CorruptFileError(
@@ -240,23 +241,23 @@ def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
 
 
 def plain_parquet(data: bytes) -> bytes:
-    """RD-6: a range delete file as Parquet. Files before format version 0.2 are Parquet already."""
+    """RD-6: a range delete file as Parquet. Files before format version 0.2 are already Parquet."""
     if not data.endswith(RANGE_DELETES_MAGIC):
         return data
     return data[: -len(RANGE_DELETES_MAGIC)] + PARQUET_MAGIC
 
 
 def footer_size_bytes(metadata: pq.FileMetaData) -> int:
-    """Memory that a footer holds, roughly: its Thrift form is about a third of what it is parsed into."""
+    """The estimated memory of a footer: its Thrift form is about a third of the parsed form."""
     return 3 * int(metadata.serialized_size)
 
 
 @contextlib.contextmanager
 def unreadable_as_corrupt(location: str) -> Iterator[None]:
-    """DA-8: whatever goes wrong in the block means that the file cannot be read; CorruptFileError names it.
+    """DA-8: any error in the block means that the file cannot be read. Raises CorruptFileError, which names it.
 
-    Errors of this library pass as they are: they name a file and say more. Storage that cannot be reached is a
-    StorageError, and so is a process without threads or files; a MemoryError stays one.
+    Errors of this library are raised unchanged, because they name a file and say more. Unreachable storage, and a
+    process without threads or file descriptors, raise StorageError. A MemoryError is raised unchanged.
     """
     try:
         yield

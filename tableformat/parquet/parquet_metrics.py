@@ -34,28 +34,28 @@ from tableformat.parquet.array_forms import is_list
 from tableformat.parquet.metrics_modes import MetricsMode, only_counted
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
-"""Where Arrow keeps a Parquet field id in a field's metadata."""
+"""The metadata key in which Arrow stores a Parquet field id."""
 
 _NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What a manifest entry says about the rows of a file; mappings are by field id."""
+    """The statistics of a manifest entry about the rows of a file; mappings are by field id."""
 
     record_count: int
     column_sizes: Mapping[int, int]
     """Compressed bytes."""
     value_counts: Mapping[int, int]
-    """Values, nulls and NaNs included. No entry for columns inside lists and maps."""
+    """The number of values, including nulls and NaNs. Columns inside lists and maps have none."""
     null_value_counts: Mapping[int, int]
     nan_value_counts: Mapping[int, int] | None
-    """None where the writer did not count; a footer does not hold them."""
+    """None if the writer did not count them; a footer does not have them."""
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
-    """Not necessarily values that occur: long ones are shortened, and NaN is left out."""
+    """Not necessarily values that occur: long values are truncated, and NaN is left out."""
     split_offsets: tuple[int, ...]
-    """Where each row group starts, in bytes."""
+    """The offset of each row group in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Leaf:
     field_id: int | None
     arrow_type: pa.DataType
     is_repeated: bool
-    """Inside a list or a map."""
+    """Whether it is inside a list or a map."""
 
 
 def data_file_metrics(
@@ -78,13 +78,12 @@ def data_file_metrics(
     bound_width: int = BOUND_WIDTH,
     columns: pa.Schema | None = None,
 ) -> Metrics:
-    """Metrics of the columns that `schema` has by field id; others, and columns without ids, are left out.
+    """Metrics of the columns that `schema` has by field id. Other columns, and columns without ids, are left out.
 
-    Bounds are bounds, not extremes: a statistic that its writer shortened is one too. A column has none when any row
-    group lacks them. `nan_value_counts` and `bounds_beside_nan`, of columns whose NaNs keep the footer from having
-    bounds, come from whoever wrote the values. `modes` are by field id; a column without one has all metrics, and
-    bounds of strings and binaries that keep `bound_width`. `columns` is the file's schema with field ids, for a
-    file that has none.
+    Bounds need not be extreme values: a truncated statistic is a valid bound. A column has no bounds if any row group
+    lacks them. The writer of the values provides `nan_value_counts`, and `bounds_beside_nan` for columns whose NaNs
+    prevent bounds in the footer. `modes` are by field id. A column without a mode has all metrics, and its bounds of
+    strings and binaries keep `bound_width`. `columns` is the file's schema with field ids, for a file that has none.
     """
     with_all = MetricsMode(width=bound_width)
     modes = modes or {}
@@ -158,7 +157,7 @@ def _bounds(
     iceberg_type: PrimitiveType,
     width: int | None,
 ) -> tuple[bytes | None, bytes | None]:
-    """Bounds over all row groups; a row group of nulls alone has none and needs none."""
+    """Bounds over all row groups. A row group with only nulls has no bounds and needs none."""
     bounded = [each for chunk, each in zip(chunks, statistics, strict=True) if each.null_count < chunk.num_values]
     if not bounded or not all(each.has_min_max for each in bounded) or pa.types.is_unsigned_integer(leaf.arrow_type):
         return None, None
@@ -166,7 +165,7 @@ def _bounds(
         lowest = min(_value(each.min_raw, leaf, iceberg_type, round_up=False) for each in bounded)
         highest = max(_value(each.max_raw, leaf, iceberg_type, round_up=True) for each in bounded)
     except UnicodeDecodeError:
-        # A foreign writer cut its statistic in the middle of a character: it orders bytes and is of no use here.
+        # Another writer truncated its statistic within a character: it orders bytes, and the statistic cannot be used.
         return None, None
     if isinstance(iceberg_type, (FloatType, DoubleType)):
         if math.isnan(lowest) or math.isnan(highest):
@@ -178,12 +177,12 @@ def _bounds(
 
 
 def _bounds_of_numbers(lowest: float, highest: float, iceberg_type: PrimitiveType) -> tuple[bytes, bytes]:
-    """Readers order -0.0 before 0.0 while writers find them equal: the bounds hold for both."""
+    """Readers order -0.0 before 0.0, but writers consider them equal: make the bounds valid for both."""
     return to_bound(lowest or -0.0, iceberg_type), to_bound(highest or 0.0, iceberg_type)
 
 
 def _value(raw: Any, leaf: _Leaf, iceberg_type: PrimitiveType, *, round_up: bool) -> Any:
-    """A statistic's physical value as a value in Iceberg's internal representation."""
+    """A statistic's physical value in Iceberg's internal representation."""
     if isinstance(iceberg_type, DecimalType):
         return _decimal(raw, leaf.arrow_type.scale)
     if isinstance(iceberg_type, StringType):

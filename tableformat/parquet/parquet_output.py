@@ -1,4 +1,5 @@
-"""Writes one Parquet file: options from table properties, its size so far, metrics at its end."""
+"""Writes one Parquet file with options from table properties; reports its size while writing, and its metrics at the
+end."""
 
 from __future__ import annotations
 
@@ -21,26 +22,26 @@ from tableformat.storage.storage import open_output, writing
 _SAMPLE_ROWS: Final = 512
 _SAMPLES: Final = 3
 _DISTINCT_SHARE: Final = 0.75
-"""Columns of fixed width whose samples hold more distinct values than this are written without a dictionary: for such
-columns it makes files larger (by a quarter, on random timestamps) and doubles the time to write them."""
+"""Columns of fixed width whose samples have more distinct values are written without a dictionary. A dictionary would
+make such files larger (by a quarter, for random timestamps) and double the time to write them."""
 _WRITE_BATCH_ROWS_MAX: Final = 1_024
 _PAGE_BYTES: Final = 1024 * 1024
-"""What Parquet aims at for a page. It looks at the size of a page after each batch of values that it was given, so a
-batch must not be larger."""
+"""Parquet's target size of a page. Parquet checks the size of a page after each batch of values, so a batch must not be
+larger."""
 _WIDER: Final = 8
-"""Pages may outgrow their size by this before rows need a file with smaller batches."""
+"""The factor by which pages may exceed their size before rows need a file with smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenParquet:
-    """What is known of a finished file."""
+    """The size and metrics of a finished file."""
 
     metadata: pq.FileMetaData
     size_bytes: int
 
 
 class ParquetOutput:
-    """An open file; `finish` or `abandon` closes it. A failed file is left to the caller to remove."""
+    """An open file; `finish` or `abandon` closes it. The caller removes a failed file."""
 
     def __init__(
         self,
@@ -55,9 +56,9 @@ class ParquetOutput:
         bloom_filters: Sequence[FilterOption] = (),
         first_rows: pa.RecordBatch | pa.Table | None = None,
     ) -> None:
-        """The footer gets `key_value_metadata`; the Arrow schema is not stored, Iceberg's field ids say all it
-        would. MT-63: how wide `first_rows` are decides how many values go to a page at a time; FM-27: how many they
-        are, how large `bloom_filters` can be."""
+        """`key_value_metadata` goes to the footer. The Arrow schema is not stored, because Iceberg's field ids are
+        sufficient. MT-63: the width of `first_rows` decides how many values are written to a page at a time. FM-27:
+        their number decides the size of `bloom_filters`."""
         self._write_batch_rows = _WRITE_BATCH_ROWS_MAX if first_rows is None else _write_batch_rows(first_rows)
         self._location = location
         self._exits = contextlib.ExitStack()
@@ -67,7 +68,7 @@ class ParquetOutput:
         codec = compression_codec(properties)
         dictionaries = dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns)
         try:
-            # Its first bytes are written here.
+            # The first bytes are written here.
             with writing(self._location):
                 self._writer = pq.ParquetWriter(
                     self._sink,
@@ -83,26 +84,26 @@ class ParquetOutput:
                     metadata_collector=self._finished,
                 )
             if key_value_metadata:
-                # Without the stored Arrow schema pyarrow does not write the schema's own metadata either.
+                # Without the stored Arrow schema, pyarrow does not write the metadata of the schema either.
                 self._writer.add_key_value_metadata(dict(key_value_metadata))
         except BaseException:
             self._exits.close()
             raise
 
     def write_row_group(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """All rows as one row group."""
+        """Write all rows as one row group."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with writing(self._location):
             self._writer.write_table(table, row_group_size=max(len(table), 1))
         self.row_count += len(table)
 
     def has_room_in_pages(self, rows: pa.RecordBatch | pa.Table) -> bool:
-        """Whether the rows are about as narrow as the first ones; pages of far wider ones would become too large."""
+        """Whether the rows are about as narrow as the first ones. Pages of much wider rows would be too large."""
         return self._write_batch_rows <= _WIDER * _write_batch_rows(rows)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the row groups so far."""
+        """The size of the row groups so far, in bytes."""
         size: int = self._sink.tell()
         return size
 
@@ -116,8 +117,8 @@ class ParquetOutput:
         return WrittenParquet(self._finished[0], size)
 
     def abandon(self) -> None:
-        """Close after a failure elsewhere, so that the file can be removed."""
-        # RuntimeError: pyarrow asks for the footer, which a disk that is full did not take.
+        """Close the file after a failure elsewhere, so that it can be removed."""
+        # RuntimeError: pyarrow needs the footer, which a full disk did not store.
         with contextlib.suppress(pa.ArrowException, OSError, RuntimeError):
             self._writer.close()
         with contextlib.suppress(OSError):
@@ -125,13 +126,13 @@ class ParquetOutput:
 
 
 def _write_batch_rows(rows: pa.RecordBatch | pa.Table) -> int:
-    """Values of the widest column that fill a page."""
+    """The number of values of the widest column that fill a page."""
     widest = max((column.nbytes for column in rows.columns), default=0) / max(rows.num_rows, 1)
     return max(1, min(_WRITE_BATCH_ROWS_MAX, int(_PAGE_BYTES / max(widest, 1))))
 
 
 def compression_codec(properties: Mapping[str, str]) -> str:
-    """Raises InvalidArgumentError for a codec that Parquet does not have."""
+    """Raises InvalidArgumentError for an unknown codec."""
     codec = properties.get(COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT).lower()
     if codec not in PARQUET_CODECS:
         raise InvalidArgumentError(
@@ -141,7 +142,7 @@ def compression_codec(properties: Mapping[str, str]) -> str:
 
 
 def _compression_level(properties: Mapping[str, str], codec: str) -> int | None:
-    """None for the codec's own. InvalidArgumentError for a level that the codec does not have."""
+    """None for the default of the codec. Raises InvalidArgumentError for a level that the codec does not have."""
     text = properties.get(COMPRESSION_LEVEL)
     if text is None or codec == "uncompressed" or not pa.Codec.supports_compression_level(codec):
         return None
@@ -155,9 +156,9 @@ def _compression_level(properties: Mapping[str, str], codec: str) -> int | None:
 
 
 class DictionaryChoice:
-    """The leaf columns, as Parquet names them, that a dictionary is likely to make smaller.
+    """The leaf columns, in Parquet's names, that a dictionary is likely to make smaller.
 
-    Decided by samples of the first rows that one operation writes, for all of its files.
+    Samples of the first rows of an operation decide it for all of its files.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -179,7 +180,7 @@ def _has_fixed_width(data_type: pa.DataType) -> bool:
 
 
 def _repeats(column: pa.Array) -> bool:
-    """Whether neighbouring rows share values: a dictionary serves one row group, so samples are runs of rows."""
+    """Whether adjacent rows share values. A dictionary belongs to one row group, so samples are runs of rows."""
     sample = column
     if len(column) > _SAMPLES * _SAMPLE_ROWS:
         step = (len(column) - _SAMPLE_ROWS) // (_SAMPLES - 1)
@@ -202,7 +203,7 @@ def _leaf_paths(path: str, data_type: pa.DataType) -> Iterator[str]:
 
 
 def entry_metrics(metrics: Any) -> dict[str, Any]:
-    """The fields of a manifest entry that come from a file's metrics."""
+    """The fields of a manifest entry from a file's metrics."""
     return {
         "record_count": metrics.record_count,
         "column_sizes": metrics.column_sizes,

@@ -22,10 +22,10 @@ from tableformat.parquet.parquet_columns import field_id_of
 
 
 def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """The schema of the named columns in the order in which they are named; all when None.
+    """The schema of the named columns in the given order; all columns if None.
 
-    A dotted name selects fields of a struct. UnknownColumnError names the nearest column; a column named twice is an
-    InvalidArgumentError.
+    A dotted name selects fields of a struct. Raises UnknownColumnError with the nearest column, and
+    InvalidArgumentError for a column that is named twice.
     """
     if columns is None:
         return schema
@@ -51,7 +51,7 @@ def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
 
 
 def with_filter_columns(selected: Schema, schema: Schema, bound: BoundFilter) -> Schema:
-    """The selected columns, and behind them whole columns of `schema` that the filter needs besides."""
+    """The selected columns, followed by the complete columns of `schema` that the filter needs in addition."""
     needed = list(dict.fromkeys(leaf.path[0] for leaf in comparisons(bound)))
     fields = list(selected.fields)
     for name in needed:
@@ -60,13 +60,13 @@ def with_filter_columns(selected: Schema, schema: Schema, bound: BoundFilter) ->
         if present is None:
             fields.append(whole)
         elif fields[present] != whole:
-            # Only fields of the struct were selected: filtering needs others; `narrowed` takes them out again.
+            # Only some fields of the struct were selected, and the filter needs others; `narrowed` removes them again.
             fields[present] = whole
     return selected if fields == list(selected.fields) else Schema(*fields, schema_id=schema.schema_id)
 
 
 def identity_constants(data_file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
-    """Values of source columns that the partition fixes, by field id."""
+    """The values of source columns that the partition determines, by field id."""
     return {
         field.source_id: data_file.partition[index]
         for index, field in enumerate(spec.fields)
@@ -76,25 +76,25 @@ def identity_constants(data_file: DataFile, spec: PartitionSpec) -> dict[int, An
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where one column of the scan comes from."""
+    """The source of one column of the scan."""
 
     name: str | None
-    """Name in the file; None when the file does not have it."""
+    """Name in the file; None if the file lacks the column."""
     convert: Conversion | None
     constant: pa.Scalar | None
 
 
 @dataclass(frozen=True, slots=True)
 class FileProjection:
-    """How the row groups of one file become tables of a scan's schema."""
+    """Converts the row groups of one file to tables in a scan's schema."""
 
     leaf_indices: tuple[int, ...]
     """Parquet columns to read."""
     schema: pa.Schema
     """Arrow schema of the result."""
     takes_constants: bool
-    """Whether the values of partition columns may be among the result; they are not where the file has every column
-    and nothing in it is converted."""
+    """Whether values of partition columns may be part of the result. They are not if the file has every column and
+    nothing is converted."""
     _columns: tuple[_Column, ...]
 
     @staticmethod
@@ -106,10 +106,10 @@ class FileProjection:
         *,
         result: pa.Schema | None = None,
     ) -> FileProjection:
-        """`file_schema` carries field ids; `constants` are the partition's values by field id; `result` is the Arrow
-        form of `wanted`, where the caller has it already.
+        """`file_schema` has field ids. `constants` are the partition's values by field id. `result` is the Arrow form
+        of `wanted`, if the caller has it.
 
-        CorruptFileError when the file's columns cannot be the table's.
+        Raises CorruptFileError if the file's columns cannot be those of the table.
         """
         result = arrow_schema(wanted) if result is None else result
         missing = MissingValues(location, constants)
@@ -129,11 +129,12 @@ class FileProjection:
 
     @property
     def stored_names(self) -> list[str]:
-        """Names in the file of the top-level columns that `apply` asks for."""
+        """Names in the file of the top-level columns that `apply` needs."""
         return [column.name for column in self._columns if column.name is not None]
 
     def apply(self, rows: pa.Table, row_count: int) -> pa.Table:
-        """The rows as read, in the scan's schema; `row_count` because a table without columns has lost its length."""
+        """The rows in the scan's schema. `row_count` is needed because a table without columns loses its number of
+        rows."""
         arrays: list[pa.ChunkedArray | pa.Array] = []
         for column, field in zip(self._columns, self.schema, strict=True):
             if column.name is None:
@@ -150,7 +151,7 @@ class FileProjection:
 
 
 def narrowed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Only the columns, and only the fields of their structs, that `schema` has."""
+    """Only the columns, and the fields of their structs, that `schema` has."""
     if rows.schema.equals(schema):
         return rows
     if all(rows.schema.field(field.name).type == field.type for field in schema):
@@ -177,7 +178,7 @@ def _narrowed_array(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
 
 
 def _pruned(source: pa.Field, target: NestedField) -> pa.Field:
-    """The file's field with only the fields of structs that will be read."""
+    """The file's field with only the struct fields that will be read."""
     if not isinstance(target.field_type, StructType) or not pat.is_struct(source.type):
         return source
     wanted = {field.field_id: field for field in target.field_type.fields}
@@ -205,7 +206,7 @@ def _leaves(field: pa.Field, target: NestedField | None) -> Iterator[bool]:
             if target is not None and isinstance(target.field_type, StructType)
             else {}
         )
-        # Some field of a struct has to be read to know which structs are null.
+        # One field of a struct has to be read to find the null structs.
         has_any = any(field_id_of(child) in wanted for child in storage)
         for child in storage:
             child_target = wanted.get(field_id_of(child) or -1) if has_any else target
@@ -218,7 +219,7 @@ def _leaves(field: pa.Field, target: NestedField | None) -> Iterator[bool]:
 
 
 def _leaves_below(field: pa.Field, *, is_wanted: bool) -> Iterator[bool]:
-    """All Parquet columns inside a list or map get one answer."""
+    """All Parquet columns inside a list or map are read, or none."""
     storage = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     if not storage.num_fields:
         yield is_wanted

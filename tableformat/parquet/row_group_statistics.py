@@ -1,8 +1,8 @@
 """Column statistics of one row group, from the Parquet footer.
 
-Parquet's own statistics, not the manifest's: they are finer and exist for files of any size. Values are taken in
-their physical form, which for equal Arrow types is Iceberg's internal representation; where the file's type differs,
-only promotions are understood.
+Parquet's own statistics are finer than those in the manifest, and exist for files of any size. Values are in their
+physical form, which for equal Arrow types is Iceberg's internal representation. If the file's type differs, only
+promotions are supported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tableformat.parquet.parquet_columns import LeafColumn
 def row_group_statistics(
     row_group: pq.RowGroupMetaData, leaf: LeafColumn, column_type: IcebergType
 ) -> ColumnStatistics:
-    """Statistics of a column in the table's type; a value that the footer does not rule out may occur."""
+    """Statistics of a column in the table's type. A value that the footer does not exclude may occur."""
     statistics = row_group.column(leaf.index).statistics
     if statistics is None or not isinstance(column_type, PrimitiveType):
         return UNKNOWN
@@ -54,7 +54,7 @@ def row_group_statistics(
 
 
 def _value(raw: Any, stored: pa.DataType, column_type: PrimitiveType) -> Any:
-    """A bound in Iceberg's internal representation, or None where it is not safe to use."""
+    """A bound in Iceberg's internal representation; None if it cannot be trusted."""
     if isinstance(column_type, DecimalType):
         unscaled = int.from_bytes(raw, signed=True) if isinstance(raw, bytes) else raw
         is_same_scale = pat.is_decimal(stored) and stored.scale == column_type.scale
@@ -77,7 +77,7 @@ def _arrow_type(column_type: PrimitiveType) -> pa.DataType:
 
 
 def _text(raw: bytes) -> str | None:
-    """Some writers cut a bound in the middle of a character."""
+    """Some writers truncate a bound within a character."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""`WriteContext`: what a writer needs of its table, as plain data that travels to executors."""
+"""`WriteContext`: what a writer needs of its table, as plain data that can be sent to executors."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from tableformat.storage.location_provider import location_provider
 
 @dataclass(frozen=True, kw_only=True)
 class WriteContext:
-    """One table as writers see it, pinned to one version of its metadata. Picklable with PyIceberg's own FileIOs."""
+    """One table for writers, pinned to one version of its metadata. Can be pickled with PyIceberg's own FileIOs."""
 
     schema: Schema
-    """The table's current schema: rows are written in it."""
+    """The table's current schema, in which rows are written."""
     spec: PartitionSpec
-    """The default partition spec: data files are written under it."""
+    """The default partition spec, under which data files are written."""
     specs: Mapping[int, PartitionSpec]
-    """Every spec by id: delete files are written under the spec of the data that they delete from."""
+    """Every spec by id. A delete file is written under the spec of the data that it deletes from."""
     table_location: str
     properties: Mapping[str, str]
     io: FileIO
     key_field_ids: tuple[int, ...]
-    """The key in key order; empty for a table without one. Data files are sorted by it (FM-6)."""
+    """The key in key order; empty for a table without a key. Data files are sorted by it (FM-6)."""
     format_version: int
     sort_order_id: int | None = field(default=None)
-    """The table's default sort order where it is the key, ascending with nulls first; None otherwise."""
+    """The table's default sort order if it is the key, ascending with nulls first; otherwise None."""
 
     @classmethod
     def of(cls, metadata: TableMetadata, io: FileIO) -> WriteContext:
@@ -80,29 +80,30 @@ class WriteContext:
 
     @cached_property
     def range_partitions(self) -> DefinedPartitions | None:
-        """RP-1: which ranges exist; None where all do. UnsupportedFeatureError for a version that is not known."""
+        """RP-1: the ranges that exist; None without range partitions. Raises UnsupportedFeatureError for an unknown
+        version."""
         return range_partitions_of(self.properties, self.schema)
 
     @cached_property
     def sorts_rows(self) -> bool:
-        """FM-6, FM-28: whether writers put the rows of a data file in the order of the key."""
+        """FM-6, FM-28: whether writers sort the rows of a data file by the key."""
         return bool(self.key_field_ids) and property_one_of(self.properties, WRITE_SORT, WRITE_SORTS) != "none"
 
     @cached_property
     def bloom_filters(self) -> Sequence[FilterOption]:
-        """FM-27: the columns of which data files have Bloom filters."""
+        """FM-27: the columns with Bloom filters in data files."""
         return filter_options(self.properties, self.schema)
 
     @cached_property
     def metrics_modes(self) -> Mapping[int, MetricsMode]:
-        """FM-8, RP-7: what manifest entries say of columns, by field id, where it is not the default."""
+        """FM-8, RP-7: the metrics modes of columns that differ from the default, by field id."""
         ranges = self.range_partitions
         range_ids = () if ranges is None else ranges.key.field_ids
         return metrics_modes(self.properties, self.schema, self.key_field_ids, range_ids)
 
     @property
     def key_memory_bytes(self) -> int:
-        """What the keys of the rows may take that wait to be compared (CP-67)."""
+        """The memory for the keys of rows that wait for the comparison (CP-67)."""
         return self.memory_bytes // 8
 
     @cached_property
@@ -111,48 +112,48 @@ class WriteContext:
 
     @cached_property
     def row_group_limit(self) -> int:
-        """Rows in a row group, at most."""
+        """The maximum number of rows in a row group."""
         return positive_int(self.properties, ROW_GROUP_LIMIT, ROW_GROUP_LIMIT_DEFAULT)
 
     @cached_property
     def memory_bytes(self) -> int:
-        """MT-63: what a writer or a job may hold for rows."""
+        """MT-63: the memory that a writer or a job may use for rows."""
         return positive_int(self.properties, WRITE_MEMORY_BYTES, WRITE_MEMORY_BYTES_DEFAULT)
 
     def with_memory(self, memory_bytes: int) -> WriteContext:
-        """The context of a writer that gets a part of the memory."""
+        """The context of a writer with a part of the memory."""
         return replace(self, properties={**self.properties, WRITE_MEMORY_BYTES: str(max(memory_bytes, 1))})
 
     def spec_of(self, spec_id: int) -> PartitionSpec:
-        """Raises InvalidArgumentError for a spec that the table does not have."""
+        """Raises InvalidArgumentError for an unknown spec."""
         if spec_id not in self.specs:
             raise InvalidArgumentError(f"the table has no partition spec {spec_id}, only {sorted(self.specs)}.")
         return self.specs[spec_id]
 
     def new_file_location(self, file_name: str, spec_id: int | None, partition: tuple[Any, ...]) -> str:
-        """Where the table's location provider puts a new data or delete file of a partition; of none without a spec."""
+        """The location of a new data or delete file of a partition, from the table's location provider. Without a spec,
+        of no partition."""
         spec = None if spec_id is None else self.spec_of(spec_id)
         key = _KnownPartitionKey(spec, self.schema, partition) if spec is not None and spec.fields else None
         return self.location_provider.new_data_location(file_name, key)
 
     def with_row_lineage(self) -> WriteContext:
-        """The context of files that also store `_row_id` and `_last_updated_sequence_number`: rows that were moved or
+        """The context of files that also store `_row_id` and `_last_updated_sequence_number`: rows that are moved or
         updated keep their ids (v3).
 
-        Rows then have these two `long` columns behind the table's own; a null is inherited when it is read, as in a
-        file without the columns. UnsupportedFeatureError for a table below version 3, which has no row lineage.
+        Rows have these two `long` columns after the table's own. A null is inherited when it is read, as in a file
+        without the columns. Raises UnsupportedFeatureError for a table below version 3, which has no row lineage.
         """
         check_has_row_lineage(self.format_version)
         return replace(self, schema=schema_with_row_lineage(self.schema))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Cached values are cheap to make again, and a custom location provider need not be picklable.
+        # Cached values are cheap to compute again, and a custom location provider may not support pickling.
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
 class _KnownPartitionKey(PartitionKey):
-    """A partition key whose transformed values are known already, so PyIceberg does not transform source values
-    again."""
+    """A partition key with known transformed values, so PyIceberg does not transform source values again."""
 
     def __init__(self, spec: PartitionSpec, schema: Schema, partition: tuple[Any, ...]) -> None:
         super().__init__(field_values=[], partition_spec=spec, schema=schema)
@@ -164,7 +165,7 @@ class _KnownPartitionKey(PartitionKey):
         return Record(*values)
 
     def to_path(self) -> str:
-        """Years beyond Python's included."""
+        """Includes years outside of Python's range."""
         types = self.partition_spec.partition_type(self.schema).fields
         texts = [
             (field.name, human_text(field.transform, typed.field_type, self.partition[position]))
@@ -174,7 +175,7 @@ class _KnownPartitionKey(PartitionKey):
 
 
 def _sort_order_of_key(metadata: TableMetadata, key: tuple[int, ...]) -> int | None:
-    """The default sort order's id, if files sorted by the key satisfy it."""
+    """The id of the default sort order, if files sorted by the key satisfy it."""
     order = metadata.sort_order_by_id(metadata.default_sort_order_id)
     if not key or order is None or len(order.fields) > len(key):
         return None

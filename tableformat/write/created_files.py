@@ -1,4 +1,4 @@
-"""Names new files, and removes them when the operation that creates them fails."""
+"""Names new files, and removes them if the operation that creates them fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableformat.write.context import WriteContext
 
 
 class CreatedFiles:
-    """The files of one operation. Safe to use from several threads."""
+    """The files of one operation. Thread-safe."""
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
@@ -28,9 +28,9 @@ class CreatedFiles:
     def new_location(
         self, kind: str, spec_id: int | None, partition: tuple[Any, ...], *, extension: str = "parquet"
     ) -> str:
-        """FM-1: a location that no other writer uses; `kind` is a suffix that names what the file is.
+        """FM-1: a location that no other writer uses. `kind` is a suffix for the kind of the file.
 
-        Without a spec the file belongs to no partition, as one with deletion vectors of several.
+        Without a spec the file belongs to no partition, for example a file with deletion vectors of several.
         """
         with self._lock:
             name = f"{next(self._numbers):05d}-{self._writer_id}{kind}.{extension}"
@@ -46,7 +46,7 @@ class CreatedFiles:
 
 @contextlib.contextmanager
 def removed_on_failure(context: WriteContext) -> Iterator[CreatedFiles]:
-    """Files created inside are removed when the block raises, whatever it raises."""
+    """Removes the files created inside the block if it raises any exception."""
     created = CreatedFiles(context)
     try:
         yield created

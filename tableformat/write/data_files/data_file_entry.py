@@ -24,10 +24,10 @@ def data_file_entry(
     nan_value_counts: Mapping[int, int] | None,
     bounds_beside_nan: Mapping[int, tuple[float, float]] | None = None,
 ) -> DataFile:
-    """FM-8: a file of the context's schema, spec and sort order, as a snapshot will name it.
+    """FM-8: the manifest entry of a file with the context's schema, spec and sort order.
 
-    `nan_value_counts` comes from whoever wrote the values, None where nobody counted. So do `bounds_beside_nan`, the
-    lowest and highest number of each column with NaNs, where the writer of the footer took NaN for a number.
+    The writer of the values provides `nan_value_counts`, None if they were not counted, and `bounds_beside_nan`: the
+    lowest and highest number of each column with NaNs, if the writer of the footer treated NaN as a number.
     """
     metrics = data_file_metrics(
         footer,
@@ -48,6 +48,6 @@ def data_file_entry(
 
 
 def _sort_order_id(context: WriteContext, footer: pq.FileMetaData) -> int | None:
-    """FM-28: of a file whose rows were left as they came, none."""
+    """FM-28: none for a file whose rows are in input order."""
     is_sorted = context.sorts_rows or not context.key_field_ids or sorted_by(footer.metadata) is not None
     return context.sort_order_id if is_sorted else None

@@ -2,9 +2,9 @@
 
     batches -> conformed -> staged -> split by partition -> buffers -> sorted -> row groups -> files of the target size
 
-Rows of a table without partitions go to their buffer at once, and rows that come in order are never put together.
+Rows of a table without partitions go directly to their buffer, and sorted rows are never concatenated.
 
-Everything is written or nothing: a failure anywhere removes the files of the call.
+Everything is written or nothing: a failure removes the files of the call.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
 Through = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Sees the conformed batches on their way to the files, and may drop or change rows."""
+"""Receives the conformed batches before they are written, and may drop or change rows."""
 
 _STAGE_SHARE: Final = 8
-"""Batches are split into partitions together, once they fill this fraction of the memory: tiny batches cost one
-pass."""
+"""Batches are split into partitions together when they fill this fraction of the memory, so that small batches share
+one pass."""
 _BUFFER_SHARE: Final = 3 / 8
-"""Of the memory for rows that wait in buffers: putting the buffer of a partition together for sorting copies it."""
+"""The fraction of the memory for buffered rows. Concatenating the buffer of a partition for sorting copies it."""
 _ROW_GROUP_SHARE: Final = 1 / 8
-"""Of the memory for one row group: its rows in order, its pages, and their compressed form exist at once."""
+"""The fraction of the memory for one row group: its sorted rows, its pages, and their compressed form exist together.
+"""
 _PARALLEL_FROM_PARTITIONS: Final = 4
 _THREADS_MAX: Final = 4
 
@@ -53,11 +54,11 @@ def write_data_files(
     through: Through | None = None,
     router: RowRouter | None = None,
 ) -> StagedFiles:
-    """Write rows to new data files under the table's default spec; nothing is committed.
+    """Write rows to new data files under the table's default spec. Nothing is committed.
 
-    `rows` is ConformedRows, or whatever `as_reader` takes. With `on_refused="divert"` the rows that do not fit come
-    back in `StagedFiles.refused`; with "fail" they raise RowsRefusedError. Reads `rows` once, keeps to
-    `context.memory_bytes` (MT-63), and removes its files when anything fails.
+    `rows` is ConformedRows, or an argument of `as_reader`. With `on_refused="divert"`, rows that do not fit are
+    returned in `StagedFiles.refused`; with "fail" they raise RowsRefusedError. Reads `rows` once, stays within
+    `context.memory_bytes` (MT-63), and removes its files after a failure.
     """
     schema = table_arrow_schema(context.schema)
     conformed = (
@@ -74,8 +75,7 @@ def write_data_files(
 def write_conformed(
     context: WriteContext, batches: Iterable[pa.RecordBatch], *, router: RowRouter | None = None
 ) -> StagedFiles:
-    """Write batches that are in the table's schema already: from ConformedRows, or through `last_row_per_key` after
-    it."""
+    """Write batches in the table's schema: from ConformedRows, or from `last_row_per_key` after it."""
     return _write(context, iter(batches), router, lambda: None)
 
 
@@ -104,14 +104,14 @@ def _write(
 
 @dataclass(slots=True)
 class _Buffer:
-    """Rows of one place that are not written yet."""
+    """Rows of one target that are not written yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     size_bytes: int = 0
 
 
 class DataFileSink:
-    """Takes conformed batches and writes data files within `context.memory_bytes` (MT-63)."""
+    """Writes conformed batches to data files within `context.memory_bytes` (MT-63)."""
 
     def __init__(self, context: WriteContext, created: CreatedFiles, router: RowRouter) -> None:
         refuse_unwritten_types(context.schema)
@@ -129,7 +129,7 @@ class DataFileSink:
         self._open_place: Place | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Writes files when the memory is full, of the largest partition first."""
+        """When the memory is full, writes files of the largest partition first."""
         only = self._router.only_place
         if only is None:
             self._stage(batch)
@@ -139,7 +139,7 @@ class DataFileSink:
             self._flush_largest()
 
     def finish(self) -> list[DataFile]:
-        """Write what is left and return all files."""
+        """Write the remaining rows and return all files."""
         self._split_staged()
         places = list(self._buffers)
         if len(places) >= _PARALLEL_FROM_PARTITIONS:
@@ -186,7 +186,7 @@ class DataFileSink:
         self._flush(max(self._buffers, key=lambda place: self._buffers[place].size_bytes))
 
     def _flush(self, place: Place) -> None:
-        """Write the buffer of a place; its last file stays open in case the next rows of it continue the order."""
+        """Write the buffer of a target. Its last file stays open in case its next rows continue the order."""
         if self._open is None or self._open_place != place:
             self._close_open()
             self._open, self._open_place = self._writer(place), place
@@ -202,7 +202,7 @@ class DataFileSink:
             raise
 
     def _taken(self, place: Place) -> list[pa.RecordBatch]:
-        """The buffered rows; the buffer is gone."""
+        """Remove and return the buffered rows."""
         buffer = self._buffers.pop(place)
         self._buffered_bytes -= buffer.size_bytes
         return buffer.batches

@@ -21,17 +21,17 @@ from tableformat.write.rows.one_batch import one_batch
 from tableformat.write.rows.sorting import follows, order_of_batches
 
 _ROWS_MIN: Final = 1_024
-"""Rows of a row group, at least: smaller ones cost more in footers than an exact file size is worth."""
+"""The minimum number of rows in a row group: smaller ones cost more in footers than an exact file size is worth."""
 _FULL_SHARE: Final = 0.9
-"""A file this near its target size is full: another row group for the rest would be tiny."""
+"""A file this close to its target size is full. Another row group for the rest would be tiny."""
 _UNEVEN: Final = 1.5
-"""Row groups may be larger by this, where rows are wider than the average of their run."""
+"""The factor by which row groups may be larger, if rows are wider than the average of their run."""
 _COMPRESSED_SHARE: Final = 0.5
-"""Parquet bytes per Arrow byte, until a file has shown its own."""
+"""Parquet bytes for each Arrow byte, until a file shows its own ratio."""
 
 
 class PartitionWriter:
-    """Writes sorted runs of rows. A run that continues where the last one ended goes into the same file."""
+    """Writes sorted runs of rows. A run that continues the previous one is written to the same file."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PartitionWriter:
         dictionaries: DictionaryChoice,
         row_group_bytes: float,
     ) -> None:
-        """`row_group_bytes`: Arrow bytes of a row group, at most, but for a row that is larger."""
+        """`row_group_bytes`: the maximum Arrow bytes of a row group, except for a single larger row."""
         self.partition = partition
         self._row_group_bytes = row_group_bytes
         self._context = context
@@ -60,9 +60,9 @@ class PartitionWriter:
         self._bytes_per_row: float | None = None
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
-        """Sort the rows and write them; files that become full are closed. Empties the list.
+        """Sort the rows and write them. Files that become full are closed. Empties the list.
 
-        Rows that are in order already are put together by row group; only their keys are looked at before.
+        Rows that are already sorted are concatenated by row group; only their keys are compared before.
         """
         rows = pa.Table.from_batches(batches)
         order = order_of_batches(batches, self._key_names) if self._key_names else None
@@ -91,7 +91,7 @@ class PartitionWriter:
 
     @property
     def open_file_bytes(self) -> int:
-        """Bytes of the row groups in the file that is open; 0 between files."""
+        """The size of the row groups in the open file, in bytes; 0 between files."""
         return 0 if self._output is None else self._output.size_bytes
 
     def abandon(self) -> None:
@@ -100,7 +100,7 @@ class PartitionWriter:
             self._output = None
 
     def _continues(self, rows: pa.RecordBatch | pa.Table, order: pa.Array | None) -> bool:
-        """Whether the open file stays sorted when these rows follow."""
+        """Whether the open file stays sorted if these rows follow."""
         if not self._key_names or rows.num_rows == 0:
             return True
         assert self._last_key is not None
@@ -108,14 +108,14 @@ class PartitionWriter:
         return follows(self._last_key, [rows.column(name)[first] for name in self._key_names])
 
     def _row_group_rows(self, remaining: int) -> int:
-        """Rows of the next row group: the limit, or as many as the file or the memory has room for."""
+        """The number of rows in the next row group: the limit, or as many as fit the file or the memory."""
         assert self._bytes_per_row is not None
         written = 0 if self._output is None else self._output.size_bytes
         room = int((self._context.target_file_size_bytes - written) / self._bytes_per_row)
         return min(remaining, self._context.row_group_limit, max(room, _ROWS_MIN))
 
     def _write_within_memory(self, rows: pa.RecordBatch) -> None:
-        """Halves what is wider than the rows around it."""
+        """Halves a group that is wider than the rows around it."""
         if rows.num_rows == 1 or rows.nbytes <= _UNEVEN * self._row_group_bytes:
             self._write_row_group(rows)
             return
@@ -138,7 +138,7 @@ class PartitionWriter:
             self._close()
 
     def _opened(self, first_rows: pa.RecordBatch) -> ParquetOutput:
-        """RD-11: the marker says that rows are sorted; files of a table without a key have none."""
+        """RD-11: the marker says that rows are sorted. Files of a table without a key have no marker."""
         context = self._context
         self._location = self._created.new_location("", context.spec.spec_id, self.partition)
         marker = {SORTED_BY: marker_bytes(context.key_field_ids)} if self._key_names else None

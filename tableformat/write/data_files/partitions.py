@@ -1,8 +1,8 @@
 """Computes the partition of every row of a batch.
 
-The transforms are PyIceberg's, but for those of time. Spark's writers cluster rows by the same ones in Java
-(`Transforms`), where a call to Python for every row would cost more than the write; random statements of the Spark
-tests compare the two.
+The transforms are PyIceberg's, except for those of time. Spark's writers cluster rows by the same transforms in Java
+(`Transforms`), because calling Python for every row would cost more than the write. Random statements in the Spark
+tests compare both.
 """
 
 from __future__ import annotations
@@ -48,29 +48,30 @@ ANY_RANGE: Final[RangePlace] = (0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What rows have in common that may share a file."""
+    """The common target of rows that may share a file."""
 
     partition: PartitionValues = described(compare=False)
     identity: PartitionValues
-    """DA-3: what tells partitions apart; -0.0 is another one than 0.0, whose rows another engine takes for -0.0."""
+    """DA-3: the identity of the partition. -0.0 differs from 0.0, because another engine would otherwise read its rows
+    as -0.0."""
     range: RangePlace
-    """The range of the partition whose rows may share a file (RP-7); ANY_RANGE where all of them may."""
+    """The range of the partition whose rows may share a file (RP-7); ANY_RANGE if all of them may."""
 
 
 _CODE_LIMIT: Final = 1 << 62
 _NAN: Final = float("nan")
-"""One object, so that partitions of NaN are one dictionary key: a NaN only equals itself by identity."""
+"""A single object, so that partitions of NaN are one dictionary key: a NaN equals itself only by identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the rows of one batch go."""
+    """The targets of the rows of one batch."""
 
     partitions: tuple[PartitionValues, ...]
     codes: npt.NDArray[np.int64] | None
-    """For every row the index of its partition; None when all rows go to the only one."""
+    """The index of the partition for each row; None if there is only one."""
     ranges: tuple[RangePlace, ...] | None = None
-    """For each partition what differs where rows of one partition must not share a file (RP-7)."""
+    """For each partition a value that differs if rows of one partition must not share a file (RP-7)."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -82,11 +83,11 @@ class Route:
 
 
 class RowRouter(Protocol):
-    """Decides the partition of every row."""
+    """Computes the partition of every row."""
 
     @property
     def only_place(self) -> Place | None:
-        """Where all rows go, whatever they are; None where that takes a look at them."""
+        """The target of all rows, if it does not depend on them; otherwise None."""
 
     def route(self, batch: pa.RecordBatch) -> Route: ...
 
@@ -115,7 +116,7 @@ class SpecRouter:
 
 
 class RangeRouter:
-    """RP-7: routes by a spec, and keeps rows of different range partitions apart."""
+    """RP-7: routes by a spec, and separates rows of different range partitions."""
 
     def __init__(self, by_spec: RowRouter, defined: DefinedPartitions) -> None:
         self._by_spec = by_spec
@@ -141,8 +142,8 @@ class RangeRouter:
 
 
 def row_router(context: WriteContext) -> RowRouter:
-    """The router of a table's rows: by its default spec, and by its range partitions where files would cross their
-    borders otherwise."""
+    """The router of a table's rows: by its default spec, and by its range partitions if files would otherwise cross
+    their borders."""
     by_spec = SpecRouter(context.spec, context.schema)
     defined = context.range_partitions
     if defined is None or is_aligned(defined, context.spec):
@@ -151,11 +152,11 @@ def row_router(context: WriteContext) -> RowRouter:
 
 
 def split(batch: pa.RecordBatch, route: Route) -> Iterator[tuple[Place, pa.RecordBatch]]:
-    """The rows of each place in input order, copied so that one does not keep the others in memory."""
+    """The rows of each target in input order, copied so that one target does not keep the others in memory."""
     if route.codes is None:
         yield route.places[0], batch
         return
-    # Radix sort for 16 bits: one pass over the rows, however many partitions there are.
+    # Radix sort for 16 bits: one pass over the rows for any number of partitions.
     codes = route.codes.astype(np.uint16) if len(route.partitions) < 1 << 16 else route.codes
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(route.partitions)))
@@ -188,7 +189,7 @@ def _partition_column(field: PartitionField, source: IcebergType, column: pa.Arr
 
 
 def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array) -> pa.Array:
-    """FM-31: of nanoseconds that of their microseconds; PyIceberg rounds towards zero before it hashes them."""
+    """FM-31: nanoseconds are hashed as microseconds, rounded down; PyIceberg rounds towards zero."""
     if isinstance(source, TimestampNanoType | TimestamptzNanoType) and not isinstance(
         field.transform, IdentityTransform
     ):
@@ -203,7 +204,7 @@ def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array)
 
 
 def _refuse_too_many_digits(field: PartitionField, source: DecimalType, transformed: pa.Array) -> None:
-    """A negative value is truncated downwards, to one that may have a digit more than its type."""
+    """A negative value is truncated downwards, to a value that may have one digit more than its type."""
     least = pc.min(transformed).as_py()
     if least is not None and len(least.as_tuple().digits) > source.precision:
         raise InvalidArgumentError(
@@ -213,7 +214,7 @@ def _refuse_too_many_digits(field: PartitionField, source: DecimalType, transfor
 
 
 def _source_column(batch: pa.RecordBatch, schema: Schema, field_id: int) -> pa.Array:
-    """The column of a field, which may lie inside structs."""
+    """The column of a field, which may be inside structs."""
     path = _path(schema.as_struct(), field_id)
     column = batch.column(path[0])
     return pc.struct_field(column, path[1:]) if len(path) > 1 else column
@@ -231,7 +232,7 @@ def _path(struct: StructType, field_id: int) -> list[int]:
 
 
 def _combined_codes(columns: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For every row the number of its distinct combination of values, and for each combination a row that has it."""
+    """For each row the number of its distinct combination of values, and for each combination a row that has it."""
     combined = np.zeros(len(columns[0]), dtype=np.int64)
     size = 1
     for column in columns:

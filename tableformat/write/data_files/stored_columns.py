@@ -1,6 +1,6 @@
 """The columns of a table that a data file stores.
 
-Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored; those of
+Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored. Values of
 `geometry` and `geography` are annotated in Parquet, and their bounds are points.
 """
 
@@ -15,7 +15,8 @@ from tableformat.parquet.array_forms import batch_as, has_required_parts
 
 
 def refuse_unwritten_types(schema: Schema) -> None:
-    """FM-22: UnsupportedFeatureError naming every column of a type that data files would not have as Iceberg says."""
+    """FM-22: raise UnsupportedFeatureError, which names every column whose type this library cannot write as Iceberg
+    specifies."""
     refused = [
         f"column {schema.find_column_name(field.field_id)!r} {why}"
         for field in index_by_id(schema).values()
@@ -26,7 +27,7 @@ def refuse_unwritten_types(schema: Schema) -> None:
 
 
 def _why_unwritten(field: NestedField, *, is_nested: bool) -> str:
-    """Why no data file has the field, and what to do; empty where files can have it."""
+    """The reason why data files cannot have the field, with a hint; empty if they can."""
     match field.field_type:
         case GeometryType() | GeographyType():
             return (
@@ -44,14 +45,13 @@ def _why_unwritten(field: NestedField, *, is_nested: bool) -> str:
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """FM-22: the schema without columns of type `unknown`, which Arrow calls null; the same object where there are
-    none."""
+    """FM-22: the schema without columns of type `unknown`, null in Arrow; the same object if there are none."""
     stored = [field for field in schema if not pa.types.is_null(field.type)]
     return schema if len(stored) == len(schema) else pa.schema(stored, metadata=schema.metadata)
 
 
 def stored_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with the columns of `schema`, their `stored_schema`. Nulls of required parts under a null parent, which
-    whatever made the rows may have left, are gone."""
+    """The rows with the columns of `schema`, their `stored_schema`. Nulls of required parts under a null parent are
+    removed."""
     rows = rows if len(schema) == rows.num_columns else rows.select(schema.names)
     return batch_as(rows, schema) if any(has_required_parts(field.type) for field in schema) else rows

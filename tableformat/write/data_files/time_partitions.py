@@ -1,7 +1,7 @@
-"""Years, months, days and hours of dates and timestamps, as partition values: whole ones since 1970.
+"""Years, months, days and hours of dates and timestamps as partition values: whole units since 1970.
 
-By numpy's calendar, which has all years that a timestamp can lie in. PyArrow's, which PyIceberg's transforms take, has
-those up to 32767, and counts hours beyond 32 bits from the other end.
+numpy's calendar has all years of timestamps. PyArrow's calendar, which PyIceberg's transforms use, ends with the year
+32767, and its hours overflow 32 bits.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LEAST, _LARGEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
 def time_partitions(transform: TimeTransform, column: pa.Array, name: str) -> pa.Array:
-    """The partition value of each date or timestamp of microseconds. InvalidArgumentError for hours that a partition
-    value, which is an `int`, cannot hold; `name` is the field's.
+    """The partition value of each date or timestamp in microseconds. Raises InvalidArgumentError for hours that a
+    partition value, an `int`, cannot hold; `name` is the field's name.
 
     >>> from pyiceberg.transforms import YearTransform
     >>> time_partitions(YearTransform(), pa.array([-(2**63), 2**63 - 1, None], pa.timestamp("us")), "year").to_pylist()
@@ -35,7 +35,7 @@ def time_partitions(transform: TimeTransform, column: pa.Array, name: str) -> pa
     if isinstance(transform, HourTransform):
         found = numbers // _MICROS_PER_HOUR
     else:
-        # The least number is none of numpy's moments, and a day like others.
+        # The smallest number is NaT in numpy, but a day like others here.
         days = numbers if is_date else numbers // (24 * _MICROS_PER_HOUR)
         found = days.view("datetime64[D]").astype(f"datetime64[{_UNITS[type(transform)]}]").astype(np.int64)
     outside = (found < _LEAST) | (found > _LARGEST)

@@ -1,4 +1,4 @@
-"""What the writers of the three kinds of delete files share: one Parquet file, one manifest entry."""
+"""Common parts of the writers of delete files: one Parquet file, one manifest entry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tableformat.write.created_files import CreatedFiles
 
 
 def checked_partition(context: WriteContext, spec_id: int, partition: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The partition as the spec wants it: a spec of void fields alone has a null for each, and no other partition.
+    """The partition in the form of the spec: a spec with only void fields has a null for each, and no other partition.
 
     Raises InvalidArgumentError for an unknown spec or a wrong number of values.
     """
@@ -39,7 +39,7 @@ def write_parquet_file(
     partition: tuple[Any, ...],
     dictionary_columns: list[str] | bool = False,
 ) -> tuple[str, WrittenParquet]:
-    """A new file with row groups of the table's limit, and its location. Removed by `created` if it fails."""
+    """A new file with row groups of the table's limit, and its location. `created` removes it after a failure."""
     location = created.new_location("-deletes", spec_id, partition)
     output = ParquetOutput(
         context.io,
@@ -68,7 +68,7 @@ def delete_file(
     file_format: str = PARQUET,
     **fields: Any,
 ) -> DeleteFile:
-    """The manifest entry of a new delete file; sequence numbers come with the commit (DA-9)."""
+    """The manifest entry of a new delete file. The commit assigns sequence numbers (DA-9)."""
     return DeleteFile(
         file_path=location,
         file_format=file_format,

@@ -16,17 +16,18 @@ from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.delete_files.delete_files import delete_file
 
 PUFFIN_BYTES: Final = 32 * 1024 * 1024
-"""Vectors that are put into one Puffin file, which is held in memory until it is written."""
+"""The number of vectors in one Puffin file, which is kept in memory until it is written."""
 
 _Vector = tuple[DataFile, PositionSet, bytes]
 
 
 def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, PositionSet]) -> list[DeleteFile]:
-    """FM-11: the deletion vector of every data file with deleted rows, in the order given; all or none are left behind.
+    """FM-11: the deletion vector of every data file with deleted rows, in the given order. After a failure none is
+    left.
 
-    DA-7: the positions are *all* that row deletes have ever named in the data file, because readers look at nothing
-    else once there is a vector (`write_row_deletes` collects them). Spec and partition are the data file's.
-    UnsupportedFeatureError below version 3, which has no deletion vectors.
+    DA-7: the positions are *all* that row deletes have ever named in the data file, because readers ignore other
+    position deletes if there is a vector (`write_row_deletes` collects them). Spec and partition are those of the data
+    file. Raises UnsupportedFeatureError below version 3, which has no deletion vectors.
     """
     if context.format_version < 3:
         raise UnsupportedFeatureError(
@@ -38,7 +39,7 @@ def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, Pos
 
 
 def _batches(deleted: Mapping[DataFile, PositionSet]) -> Iterator[list[_Vector]]:
-    """The encoded vectors, as many as one file takes at a time."""
+    """The encoded vectors, in groups for one file."""
     batch: list[_Vector] = []
     size_bytes = 0
     for data, positions in deleted.items():
@@ -54,7 +55,7 @@ def _batches(deleted: Mapping[DataFile, PositionSet]) -> Iterator[list[_Vector]]
 
 
 def _write(context: WriteContext, created: CreatedFiles, batch: Iterable[_Vector]) -> Iterator[DeleteFile]:
-    """FM-11: smaller vectors come first in the file, for a reader that takes a small one behind a large one for it."""
+    """FM-11: smaller vectors come first in the file. One reader confuses a small vector with a large one before it."""
     in_order = list(batch)
     vectors = sorted(in_order, key=lambda vector: len(vector[2]))
     content, footer = encode_puffin(

@@ -25,10 +25,10 @@ from tableformat.write.rows.sorting import sorting_order
 
 
 def delete_columns(schema: Schema, names: Sequence[str]) -> Schema:
-    """The columns that rows may be deleted by, in the order given, as a schema of their own.
+    """The columns by which rows may be deleted, in the given order, as a schema.
 
-    DA-5: floating point columns are refused (InvalidKeyError), as are nested ones; UnknownColumnError for a name that
-    the table does not have.
+    DA-5: raises InvalidKeyError for floating point and nested columns, UnknownColumnError for a name that the table
+    does not have.
     """
     if not names:
         raise InvalidKeyError("an equality delete needs at least one column.")
@@ -41,8 +41,8 @@ def delete_columns(schema: Schema, names: Sequence[str]) -> Schema:
 def write_equality_delete_file(
     context: WriteContext, keys: pa.Table, *, spec_id: int, partition: tuple[Any, ...] = ()
 ) -> DeleteFile:
-    """One delete file for the rows of a table, as `write_equality_deletes`; InvalidKeyError for a table without
-    rows."""
+    """One delete file for the rows of a table, like `write_equality_deletes`. Raises InvalidKeyError for a table
+    without rows."""
     if len(keys) == 0:
         raise InvalidKeyError("an equality delete needs at least one row of values.")
     columns = delete_columns(context.schema, keys.column_names)
@@ -62,10 +62,10 @@ def write_equality_deletes(
 ) -> list[DeleteFile]:
     """FM-12: delete files for every distinct row of `rows`, whose columns are the delete columns; usually one file.
 
-    Rows are made distinct (DA-4: null equals null) and sorted within `context.memory_bytes`; a longer stream becomes
-    several files, which delete the same rows as one would. No rows, no file. Under an unpartitioned spec the files
-    apply to every partition (DA-3). Rows that do not fit the columns raise RowsRefusedError. All files are removed when
-    anything fails.
+    Rows are made distinct (DA-4: null equals null) and sorted within `context.memory_bytes`. A longer stream becomes
+    several files, which together delete the same rows. Without rows there is no file. Under an unpartitioned spec the
+    files apply to every partition (DA-3). Rows that do not fit the columns raise RowsRefusedError. After a failure all
+    files are removed.
     """
     reader = as_reader(rows, what="the keys to delete")
     columns = delete_columns(context.schema, reader.schema.names)
@@ -78,7 +78,7 @@ def write_equality_deletes(
 
 
 def _distinct_portions(batches: ConformedRows, memory_bytes: int) -> Iterable[pa.Table]:
-    """Tables of distinct rows of about the memory's size; only rows of different portions can be equal."""
+    """Tables of distinct rows of about the memory's size. Only rows of different tables can be equal."""
     distinct = batches.schema.empty_table()
     pending: list[pa.RecordBatch] = []
     pending_bytes = 0
@@ -113,8 +113,8 @@ def _write(
         context, created, ordered, spec_id=spec_id, partition=partition, dictionary_columns=True
     )
     metrics = data_file_metrics(written.metadata, columns, nan_value_counts={}, bound_width=KEY_BOUND_WIDTH)
-    # Iceberg's Java library orders uuids as two signed numbers: data files whose bounds straddle the sign would look
-    # like files that the delete cannot reach.
+    # Iceberg's Java library orders UUIDs as two signed numbers. If the bounds of a data file include both signs, it
+    # would wrongly exclude the delete.
     uuids = {field.field_id for field in columns.fields if isinstance(field.field_type, UUIDType)}
     metrics = replace(
         metrics,

@@ -19,7 +19,7 @@ from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.delete_files.delete_files import delete_file, write_parquet_file
 
 _PATH_TYPE: Final = pa.dictionary(pa.int32(), pa.string())
-"""The one path is stored and held once, however many positions there are."""
+"""The single path is stored once for any number of positions."""
 _SCHEMA: Final = pa.schema(
     [
         pa.field(
@@ -31,11 +31,11 @@ _SCHEMA: Final = pa.schema(
 
 
 def write_position_deletes(context: WriteContext, deleted: Mapping[DataFile, PositionSet]) -> list[DeleteFile]:
-    """One delete file for every data file with positions to delete, in the order given; all or none are left behind.
+    """One delete file for every data file with positions to delete, in the given order. After a failure none is left.
 
     DA-1, DA-10, FM-10: `referenced_data_file` and the equal bounds of the path name the data file exactly, so readers
-    need not open the delete file to know; spec and partition are the data file's. UnsupportedFeatureError on a v3
-    table: there the specification wants deletion vectors.
+    need not open the delete file. Spec and partition are those of the data file. Raises UnsupportedFeatureError for a
+    v3 table, where the specification requires deletion vectors.
     """
     if context.format_version >= 3:
         raise UnsupportedFeatureError(

@@ -20,12 +20,13 @@ from tableformat.write.delete_files.delete_files import checked_partition, delet
 def write_range_delete_file(
     context: WriteContext, spans: SpanArray, *, spec_id: int, partition: tuple[Any, ...] = ()
 ) -> DeleteFile:
-    """RD-6: one delete file whose manifest entry other readers refuse: equality ids in key order, a format of our own.
+    """RD-6: one delete file whose manifest entry other readers refuse: equality ids in key order, and our own file
+    format.
 
-    Spans without sequence numbers may come in any order and overlap; they are merged (RD-7) and inherit the number of
-    the commit. Spans with numbers must be sorted and disjoint already (`skyline`), and the entry carries the largest
-    (RD-8). Neighbours between which no key can lie are joined (RD-14). Under an unpartitioned spec the file applies to
-    every partition (RD-3). Nothing is left behind on failure.
+    Spans without sequence numbers may be unsorted and overlap. They are merged (RD-7) and inherit the number of the
+    commit. Spans with numbers must be sorted and disjoint (`skyline`), and the entry has the largest number (RD-8).
+    Adjacent spans without a possible key between them are joined (RD-14). Under an unpartitioned spec the file applies
+    to every partition (RD-3). After a failure no file is left.
     """
     if len(spans) == 0:
         raise InvalidKeyError("a range delete needs at least one span.")
