@@ -19,6 +19,8 @@ from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import Diversion, divert, is_any_refused, rows_outside, uncovered_rows_error
+from spark_ext.service.writes.row_operation import DELETE
+from spark_ext.service.writes.staged_operations import deleted_keys_of, stage_deleted_keys, stage_operation
 from spark_ext.service.writes.task_reports import (
     TaskReport,
     data_files_of,
@@ -28,6 +30,7 @@ from spark_ext.service.writes.task_reports import (
     prefixes_of,
     refuse_duplicates,
     reports_of,
+    truncates_of,
 )
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import ISOLATION_LEVEL
@@ -45,7 +48,6 @@ from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
-from tableformat.operations.finding.settled_messages import settle_messages
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
@@ -282,6 +284,10 @@ class _Rows:
     prefixes: pa.Table | None
     summary: Mapping[str, str] = field(default_factory=dict)
     """What the snapshot says besides the options."""
+    deleted: tuple[pa.Table, ...] = ()
+    """SP-107: the keys and prefixes that are deleted, for which no row is added."""
+    truncates: pa.Table | None = None
+    """SP-108: the values of the order columns in events that empty the table."""
 
 
 def _inside(
@@ -313,6 +319,9 @@ def _rows_to_commit(
     Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
     """
     staged = _staged(reports, context)
+    if target.operation == DELETE:
+        yield _Rows(staged, None, deleted=deleted_keys_of(reports, context))
+        return
     names = target.replace_prefix
     prefixes = prefixes_of(reports, names, context.schema) if names else None
     messages = tuple(messages_of(reports, names, context.schema)) if names else ()
@@ -329,7 +338,7 @@ def _rows_to_commit(
     if not is_applied:
         refuse_duplicates(reports, key, context.schema, table=name)
     if is_applied or not (refused or outside):
-        yield _Rows(staged, prefixes)
+        yield _Rows(staged, prefixes, truncates=truncates_of(reports, names) if names else None)
         left = rows_left_to_publish(table.iceberg, target.branch, options) if is_applied else None
         if left is not None and target.refused_rows_table is not None:
             publish_rows(session, left, options, is_alone=False)
@@ -379,16 +388,16 @@ def _of_files(messages: Sequence[StagedMessages], diversion: Diversion) -> tuple
 def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft: Draft) -> None:
     """CP-37: what is replaced is named in the schema that the rows were written in."""
     draft.begin_verb()
-    draft.adopt_files(rows.staged, held_against=target.held_properties)
-    settle_messages(draft, context, rows.staged.messages, rows.staged.data_files)
-    if rows.prefixes is not None:
-        if draft.key_field_ids != target.key_field_ids:
-            raise CommitConflictError(
-                f"the key of {'.'.join(target.table)} was changed while rows were written that replace its prefixes. "
-                "Nothing was changed. Run the statement again."
-            )
-        if rows.prefixes.num_rows:
-            stage_prefixes(draft, rows.prefixes, named_in=context.schema)
+    if (rows.prefixes is not None or target.operation) and draft.key_field_ids != target.key_field_ids:
+        raise CommitConflictError(
+            f"the key of {'.'.join(target.table)} was changed while rows were written that replace others by it. "
+            "Nothing was changed. Run the statement again."
+        )
+    adopt = partial(draft.adopt_files, rows.staged, held_against=target.held_properties)
+    stage_operation(draft, target.operation, context, rows.staged, adopt, rows.truncates)
+    stage_deleted_keys(draft, context, rows.deleted)
+    if not target.operation and rows.prefixes is not None and rows.prefixes.num_rows:
+        stage_prefixes(draft, rows.prefixes, named_in=context.schema)
     if target.interval is not None:
         spans = target.interval.inside(context.schema).spans
         names_by_now(spans.key.names, context.schema, draft.schema)

@@ -29,6 +29,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -186,7 +187,7 @@ def prefixes_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Sch
     return (
         distinct_rows(pa.concat_tables(found))
         if found
-        else _typed(pa.table({name: pa.nulls(0) for name in names}), schema)
+        else typed_values(pa.table({name: pa.nulls(0) for name in names}), schema)
     )
 
 
@@ -196,21 +197,41 @@ def messages_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Sch
     for report in reports:
         if report.prefixes is None:
             continue
-        messages = pa.ipc.open_stream(report.prefixes).read_all()
+        messages = _of_keys(pa.ipc.open_stream(report.prefixes).read_all())
         numbers = np.asarray(messages.column(messages.num_columns - 1))
         for number in np.unique(numbers):
             own = messages.filter(pa.array(numbers == number))
-            orders = own.select(own.column_names[len(names) : -1])
             found.append(
                 StagedMessages(
                     file_paths=(report.files[number]["path"],) if number >= 0 else (),
-                    prefixes=_typed(own.select(own.column_names[: len(names)]).rename_columns(list(names)), schema),
-                    orders=orders.rename_columns(list(map(str, range(orders.num_columns))))
-                    if orders.num_columns
-                    else None,
+                    prefixes=typed_values(
+                        own.select(own.column_names[: len(names)]).rename_columns(list(names)), schema
+                    ),
+                    orders=_orders(own, len(names)),
                 )
             )
     return found
+
+
+def truncates_of(reports: Sequence[TaskReport], names: Sequence[str]) -> pa.Table | None:
+    """SP-108: the values of the order columns in events that empty the table, which are of no key; None without any."""
+    found = []
+    for report in reports:
+        if report.prefixes is not None:
+            messages = pa.ipc.open_stream(report.prefixes).read_all()
+            found.append(_orders(messages.filter(pc.is_null(messages.column(0))), len(names)))
+    orders = [each for each in found if each is not None and each.num_rows]
+    return pa.concat_tables(orders) if orders else None
+
+
+def _of_keys(messages: pa.Table) -> pa.Table:
+    return messages.filter(pc.is_valid(messages.column(0))) if messages.column(0).null_count else messages
+
+
+def _orders(messages: pa.Table, prefix_count: int) -> pa.Table | None:
+    """The values of the order columns, which stand between the prefix and the number of the file; None without any."""
+    orders = messages.select(messages.column_names[prefix_count:-1])
+    return orders.rename_columns(list(map(str, range(orders.num_columns)))) if orders.num_columns else None
 
 
 def refuse_duplicates(reports: Sequence[TaskReport], key: Sequence[str], schema: Schema, *, table: str) -> None:
@@ -230,11 +251,11 @@ def refused_samples_of(reports: Sequence[TaskReport], names: Sequence[str], sche
 def _values(streams: Sequence[memoryview], names: Sequence[str], schema: Schema) -> pa.Table:
     tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
     if not tables:
-        return _typed(pa.table({name: pa.nulls(0) for name in names}), schema)
-    return _typed(pa.concat_tables(tables).rename_columns(list(names)), schema)
+        return typed_values(pa.table({name: pa.nulls(0) for name in names}), schema)
+    return typed_values(pa.concat_tables(tables).rename_columns(list(names)), schema)
 
 
-def _typed(values: pa.Table, schema: Schema) -> pa.Table:
+def typed_values(values: pa.Table, schema: Schema) -> pa.Table:
     """In the types of the table's schema."""
     columns = Schema(*(schema.find_field(name) for name in values.column_names))
     return ConformedRows(values.to_reader(), columns).to_reader().read_all()

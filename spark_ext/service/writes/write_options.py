@@ -11,6 +11,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.states.option_values import warn_of_idle_options
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
+from spark_ext.service.writes.row_operation import NO_OPERATION, OP_COLUMN, OPERATION, RowOperation
 from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
@@ -68,6 +69,8 @@ OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 _KNOWN: Final = (
     *(
         REPLACE_PREFIX,
+        OPERATION,
+        OP_COLUMN,
         ORDER_BY,
         APPLICATION_ID,
         BATCH_ID,
@@ -111,6 +114,8 @@ class WriteOptions:
     """SP-98: the columns that tell an older message of a prefix from a newer one."""
     batch: tuple[str, str] | None = None
     """SP-99: the names of the application and of the batch that the caller gives."""
+    operation: RowOperation = NO_OPERATION
+    """SP-106: what the rows do, besides being added."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -152,6 +157,7 @@ class WriteOptions:
             output_spec_id=_whole_number(named, OUTPUT_SPEC_ID, "a partition spec"),
             order_by=_order_by(named, on_refused),
             batch=_batch(named),
+            operation=RowOperation.parse(named),
         )
 
 
@@ -200,16 +206,18 @@ def _whole_number(named: Mapping[str, str], option: str, what: str) -> int | Non
 def _order_by(named: Mapping[str, str], on_refused: str) -> tuple[str, ...]:
     if ORDER_BY not in named:
         return ()
-    if REPLACE_PREFIX not in named:
+    if REPLACE_PREFIX not in named and OPERATION not in named:
         raise InvalidArgumentError(
-            f"option {ORDER_BY} belongs to {REPLACE_PREFIX}: it says which rows of a prefix stay."
+            f"option {ORDER_BY} belongs to {REPLACE_PREFIX} or {OPERATION}: it says which rows of a prefix or a key "
+            "stay."
         )
     if on_refused == "divert":
         raise UnsupportedFeatureError(
             f"options {ORDER_BY} and {ON_REFUSED} = 'divert' exclude each other: files that lose diverted rows are "
             "written again. Nothing was written. Filter the rows first, or use table.replace() in Python."
         )
-    return order_columns(_names(named[ORDER_BY], ORDER_BY), _names(named[REPLACE_PREFIX], REPLACE_PREFIX))
+    prefix = _names(named[REPLACE_PREFIX], REPLACE_PREFIX) if REPLACE_PREFIX in named else ()
+    return order_columns(_names(named[ORDER_BY], ORDER_BY), prefix)
 
 
 def _batch(named: Mapping[str, str]) -> tuple[str, str] | None:

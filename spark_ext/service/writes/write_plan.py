@@ -39,6 +39,7 @@ from spark_ext.service.writes.bloom_filters import bloom_filters
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
+from spark_ext.service.writes.row_operation import OPERATION
 from spark_ext.service.writes.write_options import (
     ADVISORY_PARTITION_SIZE,
     ALLOW_OUTSIDE,
@@ -122,6 +123,8 @@ class WriteTarget:
     """SP-47: what an overwrite is held against."""
     batch: tuple[str, str] | None = None
     """SP-99: the names of the application and of the batch that the caller gave."""
+    operation: str = ""
+    """SP-106: what the rows do, besides being added."""
     sort_order_id: int | None = None
     """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
 
@@ -226,6 +229,11 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
 def _check_mode(options: WriteOptions, mode: str) -> None:
     """PR-3's like for options: none is passed over."""
     replacing = REPLACE_PREFIX if options.replace_prefix else REPLACE_INTERVAL if options.interval else None
+    if options.operation.name and mode != APPEND:
+        raise InvalidArgumentError(
+            f"option {OPERATION} belongs to an append, as in df.writeTo(...).append(), and this is a write of mode "
+            f"{mode!r}. Nothing was written."
+        )
     if replacing and mode != APPEND:
         raise InvalidArgumentError(f"option {replacing} belongs to an append; this write overwrites already.")
     if options.refused_rows_table is not None and mode == DELTA:
@@ -289,7 +297,7 @@ def describe_write(
         schema=context.schema.model_dump_json(),
         spec_id=context.spec.spec_id,
         key_field_ids=context.key_field_ids,
-        replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
+        replace_prefix=_replaced_prefix(key, options, table.name),
         snapshot_properties=dict(options.snapshot_properties),
         row_lineage=row_lineage,
         is_staged=is_staged,
@@ -300,6 +308,7 @@ def describe_write(
         allow_outside=options.allow_outside,
         validation=options.validation,
         batch=options.batch,
+        operation=options.operation.name,
         sort_order_id=_sort_order_id(metadata, order),
     )
     if options.interval is not None:
@@ -313,17 +322,33 @@ def describe_write(
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,
         **_spread(command, context, order, options),
+        **_files_plan(table, context),
+        "ranges": ranges,
+        "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
+        "diverts": refused_rows_table is not None,
+        **options.operation.plan(),
+    }
+
+
+def _files_plan(table: Table, context: WriteContext) -> dict[str, Any]:
+    """Where data files are written, and how."""
+    return {
         "stems": _stems(context),
         "codec": compression_codec(context.properties),
         "level": context.properties.get(COMPRESSION_LEVEL),
         "target_file_size_bytes": context.target_file_size_bytes,
         "row_group_limit": context.row_group_limit,
         "bloom_filters": bloom_filters(context.bloom_filters),
-        "ranges": ranges,
-        "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
-        "diverts": refused_rows_table is not None,
         "s3": s3_options(table.iceberg.io),
     }
+
+
+def _replaced_prefix(key: Sequence[str], options: WriteOptions, table: str) -> tuple[str, ...]:
+    """Key columns by whose values messages are told apart: those of `replace-prefix`; of an operation the whole key."""
+    options.operation.check(key, options.order_by, table)
+    if options.operation.name:
+        return tuple(key)
+    return leading_columns(key, options.replace_prefix) if options.replace_prefix else ()
 
 
 def _key_plan(context: WriteContext, prefix: Sequence[str]) -> dict[str, Any]:

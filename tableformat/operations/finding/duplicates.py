@@ -30,19 +30,25 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
     With `fail` the first portion that has another one raises DuplicateKeyError, which counts them and shows one.
     Holds a portion of rows; later portions find the keys of earlier ones in the files that these became.
     """
-    key = draft.key_names
     for portion in portions(rows):
-        tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
-        new = _is_new(draft, tasks, portion, key)
-        if fail and not new.all():
-            raise _duplicate(portion, ~new, key)
-        if not new.all():
-            given = portion.select(list(key)).filter(pa.array(~new))
-            draft.rely_on(partial(_stored, draft, tasks, given), given.num_rows)
-        fresh = portion.filter(pa.array(new))
+        fresh = portion.filter(pa.array(new_keys(draft, portion, fail=fail)))
         if fresh.num_rows:
             draft.add_batches(fresh.to_batches())
     draft.note_refused(rows)
+
+
+def new_keys(draft: Draft, portion: pa.Table, *, fail: bool) -> np.ndarray:
+    """For each row whether its key is neither in the table nor earlier in the portion; with `fail` DuplicateKeyError
+    where one is not."""
+    key = draft.key_names
+    tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
+    new = _is_new(draft, tasks, portion, key)
+    if fail and not new.all():
+        raise _duplicate(portion, ~new, key)
+    if not new.all():
+        given = portion.select(list(key)).filter(pa.array(~new))
+        draft.rely_on(partial(_stored, draft, tasks, given), given.num_rows)
+    return new
 
 
 def _is_new(draft: Draft, tasks: Sequence[RowTask], portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:

@@ -21,6 +21,7 @@ from tableformat.merge_on_read.task import FileScanTask, only_rows
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.drafts.covered_positions import covered_by, in_threads
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.duplicates import new_keys
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.context import WriteContext
@@ -31,37 +32,74 @@ from tableformat.write.staged import StagedMessages
 
 
 def settle_messages(
-    draft: Draft, context: WriteContext, parts: Sequence[StagedMessages], files: Iterable[DataFile]
+    draft: Draft,
+    context: WriteContext,
+    parts: Sequence[StagedMessages],
+    files: Iterable[DataFile],
+    *,
+    after: pa.Table | None = None,
 ) -> None:
     """CP-68: delete by position the rows of a prefix that another part has newer ones of, and raise DuplicateKeyError
     where two parts have one key of it. Reads nothing where each prefix is of one part.
 
     `context`: that the rows were written in. `files` are adopted by the draft, and hold the rows of the parts.
+    `after`: the values of the order columns that rows have to exceed (CF-13).
     """
-    if len(parts) < 2:
+    if len(parts) < 2 and (after is None or not parts):
         return
     prefixes = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
     codes = row_codes(prefixes)
-    if int(codes.max(initial=-1)) + 1 == len(prefixes):
+    if after is None and int(codes.max(initial=-1)) + 1 == len(prefixes):
         return
-    part_of = np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
-    is_newest = _are_newest(parts, prefixes)
-    by_path = {data.file_path: data for data in files}
-    rows = _StagedRows(draft, context, by_path)
-    for number in np.unique(part_of[~is_newest]):
-        older = prefixes.filter(pa.array(~is_newest & (part_of == number)))
-        draft.delete_positions_in(rows.of(parts[number].file_paths, older))
+    part_of = _part_of(parts)
+    is_newest = _are_newest(parts, prefixes, after)
+    rows = _StagedRows(draft, context, {data.file_path: data for data in files})
+    rows.delete(parts, prefixes, part_of, ~is_newest)
     is_shared = is_newest & (np.bincount(codes[is_newest], minlength=len(prefixes))[codes] > 1)
     if is_shared.any():
         paths = dict.fromkeys(path for number in np.unique(part_of[is_shared]) for path in parts[number].file_paths)
         rows.check_unique(paths, distinct_rows(prefixes.filter(pa.array(is_shared))))
 
 
-def _are_newest(parts: Sequence[StagedMessages], prefixes: pa.Table) -> npt.NDArray[np.bool_]:
+def known_keys(draft: Draft, parts: Sequence[StagedMessages], *, fail: bool) -> npt.NDArray[np.bool_]:
+    """SP-109: for each message of the parts, whose prefixes are whole keys, whether its key is in the table, or in a
+    message of another part that stays. With `fail` such a key is a DuplicateKeyError.
+
+    Call it before the draft adopts the rows. Reads the keys of the files that may have them.
+    """
+    keys = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
+    stays = _are_newest(parts, keys, None)
+    newest = keys.filter(pa.array(stays)).rename_columns(list(draft.key_names))
+    stays[stays] = new_keys(draft, newest, fail=fail)
+    return ~stays
+
+
+def drop_messages(
+    draft: Draft,
+    context: WriteContext,
+    parts: Sequence[StagedMessages],
+    files: Iterable[DataFile],
+    dropped: npt.NDArray[np.bool_],
+) -> None:
+    """Delete by position the rows of messages that do not stay."""
+    rows = _StagedRows(draft, context, {data.file_path: data for data in files})
+    prefixes = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
+    rows.delete(parts, prefixes, _part_of(parts), dropped)
+
+
+def _part_of(parts: Sequence[StagedMessages]) -> npt.NDArray[np.int64]:
+    """For each message of the parts the number of its part."""
+    return np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
+
+
+def _are_newest(parts: Sequence[StagedMessages], prefixes: pa.Table, after: pa.Table | None) -> npt.NDArray[np.bool_]:
     orders = [part.orders for part in parts if part.orders is not None]
     if not orders:
         return np.ones(len(prefixes), np.bool_)
-    return newest_of_groups(prefixes, order_ranks(pa.concat_tables(orders, promote_options="permissive")))
+    ranks = order_ranks(pa.concat_tables([*orders, *([] if after is None else [after])], promote_options="permissive"))
+    own, limits = np.split(ranks, [len(prefixes)])
+    newest: npt.NDArray[np.bool_] = newest_of_groups(prefixes, own) & (own > limits.max(initial=-1))
+    return newest
 
 
 class _StagedRows:
@@ -72,6 +110,18 @@ class _StagedRows:
         self._context = context
         self._by_path = by_path
         self._key = KeyColumns.of(context.schema, context.key_field_ids)
+
+    def delete(
+        self,
+        parts: Sequence[StagedMessages],
+        prefixes: pa.Table,
+        part_of: npt.NDArray[np.int64],
+        loses: npt.NDArray[np.bool_],
+    ) -> None:
+        """Delete the rows of the prefixes that lose, in the files of their part."""
+        for number in np.unique(part_of[loses]):
+            lost = prefixes.filter(pa.array(loses & (part_of == number)))
+            self._draft.delete_positions_in(self.of(parts[number].file_paths, lost))
 
     def of(self, paths: Iterable[str], prefixes: pa.Table) -> Iterator[tuple[FileScanTask, PositionSet]]:
         """The positions of rows that begin with one of the prefixes, in the files that have some."""

@@ -35,14 +35,14 @@ final class ReplacementColumns {
         return plan;
       }
       CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(Scala.entries(write.writeOptions()));
-      Replacement replacement = Replacement.of(options);
-      LakeTable table = replacement == null ? null : MergeSchemaOption.table(write.table());
-      if (table == null || table.takesReplacement()) {
+      LakeTable table = MergeSchemaOption.table(write.table());
+      Replacement replacement = table == null || table.takesReplacement() ? null : Replacement.of(options, table);
+      if (replacement == null) {
         return plan;
       }
       StructType rows =
           session.sessionState().executePlan(write.query(), CommandExecutionMode.SKIP()).analyzed().schema();
-      LakeTable target = table.taking(replacement.accepted(table.schema(), rows));
+      LakeTable target = replacement.target(table, rows, write.isByName());
       LogicalPlan relation =
           DataSourceV2Relation.create(target, Option.apply(table.catalog()), Option.apply(table.identifier()));
       return with(write, write.table(), with(relation, CaseInsensitiveStringMap.empty(), options));

@@ -51,9 +51,13 @@ final class LakeTable
     this.takesReplacement = accepted != null;
   }
 
-  /** The same table for one write, of rows with these columns (SP-98). */
-  LakeTable taking(StructType accepted) {
-    return new LakeTable(catalog, identifier, description, accepted);
+  /** The same table for one write, of rows with these columns (SP-98). `isChecked`: whether its CHECK constraints are for them. */
+  LakeTable taking(StructType accepted, boolean isChecked) {
+    ObjectNode described = description.deepCopy();
+    if (!isChecked) {
+      described.putObject("checks");
+    }
+    return new LakeTable(catalog, identifier, described, accepted);
   }
 
   /** Whether it is of one write that replaces prefixes, with the columns of its rows. */

@@ -1,27 +1,43 @@
 package tableformat.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * SP-98: the options `replace-prefix` and `order-by` of a write, and which columns its rows may have.
+ * SP-98, SP-106: the options `replace-prefix`, `operation`, `op-column` and `order-by` of a write, and which columns its rows may have.
  *
+ * @param operation what the rows do; "replace" with `replace-prefix`
  * @param prefix leading key columns
  * @param orderBy columns that tell an older message of a prefix from a newer one
+ * @param opColumn the column that says what each row does; null for other operations than "changes"
  */
-record Replacement(List<String> prefix, List<String> orderBy) {
+record Replacement(String operation, List<String> prefix, List<String> orderBy, String opColumn) {
+  static final String OPERATION = "operation";
+  private static final String OP_COLUMN = "op-column";
   private static final String PREFIX = "replace-prefix";
   private static final String ORDER_BY = "order-by";
+  private static final String DELETE = "delete";
+  private static final String UPSERT = "upsert";
+  private static final String CHANGES = "changes";
 
-  /** Null for a write that replaces no prefixes. */
-  static Replacement of(CaseInsensitiveStringMap options) {
-    return options.containsKey(PREFIX)
-        ? new Replacement(names(options.get(PREFIX)), names(options.getOrDefault(ORDER_BY, ""))) : null;
+  /** Null for a write whose rows are only added. Python refuses options that do not go together. */
+  static Replacement of(CaseInsensitiveStringMap options, LakeTable table) {
+    List<String> orderBy = names(options.getOrDefault(ORDER_BY, ""));
+    if (!options.containsKey(OPERATION) && !options.containsKey(OP_COLUMN)) {
+      return options.containsKey(PREFIX) ? new Replacement("replace", names(options.get(PREFIX)), orderBy, null) : null;
+    }
+    ObjectNode arguments = table.arguments().set("options", Json.object(options.asCaseSensitiveMap()));
+    JsonNode operation = table.catalog().call("check_operation", arguments).result();
+    return new Replacement(operation.asText(), List.of(table.key()), orderBy, options.get(OP_COLUMN));
   }
 
   private static List<String> names(String text) {
@@ -29,16 +45,38 @@ record Replacement(List<String> prefix, List<String> orderBy) {
   }
 
   /**
-   * The table's columns, of which only those of the prefix are required, as a marker has no others; behind them the order
-   * columns that the table lacks, as the rows have them.
+   * The table for this write, of rows with these columns. CHECK constraints are for rows that are added. `byName`: whether columns are
+   * found by their names.
    */
-  StructType accepted(StructType table, StructType rows) {
+  LakeTable target(LakeTable table, StructType rows, boolean byName) {
+    if (byName && (operation.equals(UPSERT) || operation.equals(CHANGES))) {
+      refuseLacking(table, rows);
+    }
+    return table.taking(accepted(table.schema(), rows), !operation.equals(DELETE));
+  }
+
+  /** CP-27: Spark writes null for a column that the rows lack, and the stored value would be gone. */
+  private void refuseLacking(LakeTable table, StructType rows) {
+    List<String> given = List.of(rows.fieldNames());
+    List<String> lacking = Arrays.stream(table.schema().fieldNames()).filter(name -> find(given, name) < 0).toList();
+    if (!lacking.isEmpty()) {
+      throw Errors.invalid(
+          "operation=" + operation + ": the rows lack " + String.join(", ", lacking) + " of " + table.name() + ", and whole rows are "
+              + "replaced. Nothing was written. Give the columns, as null where no value is meant; or keep the stored values with MERGE INTO.");
+    }
+  }
+
+  /**
+   * The table's columns, of which only those of the prefix are required, as a marker has no others; behind them the order
+   * columns that the table lacks, as the rows have them. Rows that name what is deleted may have any columns.
+   */
+  private StructType accepted(StructType table, StructType rows) {
     List<StructField> fields = new ArrayList<>();
-    for (StructField field : table.fields()) {
-      boolean nullable = field.nullable() || find(prefix, field.name()) < 0;
+    for (StructField field : operation.equals(DELETE) ? keyOf(table, rows) : table.fields()) {
+      boolean nullable = field.nullable() || find(prefix, field.name()) < 0 || opColumn != null || operation.equals(DELETE);
       fields.add(new StructField(field.name(), field.dataType(), nullable, field.metadata()));
     }
-    for (String name : beside(table)) {
+    for (String name : operation.equals(DELETE) ? othersOf(rows) : beside(table)) {
       int at = find(List.of(rows.fieldNames()), name);
       if (at >= 0) {
         fields.add(new StructField(name, rows.apply(at).dataType(), true, rows.apply(at).metadata()));
@@ -47,35 +85,71 @@ record Replacement(List<String> prefix, List<String> orderBy) {
     return new StructType(fields.toArray(StructField[]::new));
   }
 
-  /** The order columns that the table lacks. */
+  /** SP-107: the leading key columns that the rows have, as the table has them. */
+  StructField[] keyOf(StructType table, StructType rows) {
+    List<String> given = List.of(rows.fieldNames());
+    StructField[] fields = prefix.stream().takeWhile(name -> find(given, name) >= 0).map(table::apply).toArray(StructField[]::new);
+    if (fields.length == 0) {
+      throw Errors.invalid(
+          "operation=delete: the rows lack the column " + prefix.get(0) + ", with which the key (" + String.join(", ", prefix)
+              + ") begins. Nothing was written. Give all columns of the key, or the first ones.");
+    }
+    return fields;
+  }
+
+  private List<String> othersOf(StructType rows) {
+    List<String> key = prefix.stream().takeWhile(name -> find(List.of(rows.fieldNames()), name) >= 0).toList();
+    return Arrays.stream(rows.fieldNames()).filter(name -> find(key, name) < 0).toList();
+  }
+
+  /** The columns that the rows need and that the table lacks. */
   private List<String> beside(StructType table) {
     List<String> known = List.of(table.fieldNames());
-    return orderBy.stream().filter(name -> find(known, name) < 0).toList();
+    Stream<String> needed = opColumn == null ? orderBy.stream() : Stream.concat(orderBy.stream(), Stream.of(opColumn));
+    return needed.filter(name -> find(known, name) < 0).toList();
   }
 
   /** The order columns of rows that come with these columns. */
   StructField[] order(StructType rows) {
-    return orderBy.stream().map(name -> {
-      int at = find(List.of(rows.fieldNames()), name);
-      if (at < 0) {
-        throw Errors.invalid(
-            "option order-by names " + name + ", which the rows do not have: " + String.join(", ", rows.fieldNames())
-                + ". Nothing was written. Name columns of the rows; those that the table lacks are taken from data frames "
-                + "since Spark 4.0, in a session with the SQL extension, and from streams.");
-      }
-      return rows.apply(at);
-    }).toArray(StructField[]::new);
+    return orderBy.stream().map(name -> field(rows, name, ORDER_BY)).toArray(StructField[]::new);
+  }
+
+  private static StructField field(StructType rows, String name, String option) {
+    int at = find(List.of(rows.fieldNames()), name);
+    if (at < 0) {
+      throw Errors.invalid(
+          "option " + option + " names " + name + ", which the rows do not have: " + String.join(", ", rows.fieldNames())
+              + ". Nothing was written. Name columns of the rows; those that the table lacks are taken from data frames "
+              + "since Spark 4.0, in a session with the SQL extension, and from streams.");
+    }
+    return rows.apply(at);
   }
 
   /** Where the order columns are in rows as they are written: the table's columns, and behind them the others. */
   int[] orderOrdinals(StructType table) {
-    List<String> known = List.of(table.fieldNames());
-    List<String> beside = beside(table);
-    return orderBy.stream()
-        .mapToInt(name -> find(known, name) >= 0 ? find(known, name) : table.size() + beside.indexOf(name)).toArray();
+    return orderBy.stream().mapToInt(name -> ordinal(table, name)).toArray();
   }
 
-  private static int find(List<String> names, String name) {
+  /** SP-108: how tasks read the column of operations; null for another operation. */
+  RowOperations operations(JsonNode codes, StructType table, StructType rows) {
+    if (opColumn == null) {
+      return null;
+    }
+    StructField field = field(rows, opColumn, OP_COLUMN);
+    if (!(field.dataType() instanceof StringType)) {
+      throw Errors.invalid(
+          "option op-column names " + opColumn + ", which is " + field.dataType().sql() + ". Nothing was written. Operations are text, "
+              + "such as INSERT, UPDATE and DELETE.");
+    }
+    return new RowOperations(opColumn, ordinal(table, opColumn), codes);
+  }
+
+  private int ordinal(StructType table, String name) {
+    int at = find(List.of(table.fieldNames()), name);
+    return at >= 0 ? at : table.size() + beside(table).indexOf(name);
+  }
+
+  static int find(List<String> names, String name) {
     for (int i = 0; i < names.size(); i++) {
       if ((boolean) SQLConf.get().resolver().apply(names.get(i), name)) {
         return i;

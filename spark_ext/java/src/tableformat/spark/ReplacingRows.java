@@ -45,6 +45,7 @@ final class ReplacingRows implements DataWriter<InternalRow> {
   private UnsafeRow lastRest;
   private DataFiles.Home home;
   private int lastFile;
+  private RowOperations.Kind lastKind;
   private long duplicateCount;
 
   ReplacingRows(DataFiles files, RefusedRows refused, WritePlan plan) {
@@ -55,7 +56,7 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     this.order = projection(order(plan));
     this.rest = projection(references(plan, plan.rest));
     int columns = plan.schema.size();
-    boolean hasMore = Arrays.stream(plan.orderOrdinals).anyMatch(ordinal -> ordinal >= columns);
+    boolean hasMore = plan.operations != null || Arrays.stream(plan.orderOrdinals).anyMatch(ordinal -> ordinal >= columns);
     List<Object> ordinals = IntStream.range(0, columns).<Object>mapToObj(i -> i).toList();
     this.written = hasMore ? new ProjectingInternalRow(plan.schema, Scala.seq(ordinals).toIndexedSeq()) : null;
     this.required = IntStream.range(0, columns).filter(i -> !plan.schema.apply(i).nullable()).toArray();
@@ -88,19 +89,27 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     if (refused.failsWrite()) {
       return;
     }
+    RowOperations.Kind kind = plan.operations == null ? null : plan.operations.of(row);
+    if (kind != null && kind != RowOperations.Kind.TRUNCATE) {
+      checkKey(row);
+    }
     UnsafeRow rowPrefix = prefix.apply(row);
     UnsafeRow rowOrder = order.apply(row);
     boolean samePrefix = rowPrefix.equals(lastPrefix);
-    boolean sameMessage = samePrefix && rowOrder.equals(lastOrder);
-    if (samePrefix && !sameMessage && isAtHome(row)) {
+    boolean sameOrder = samePrefix && rowOrder.equals(lastOrder);
+    if (samePrefix && isAtHome(row) && (!sameOrder || isBefore(kind))) {
       return;
     }
+    boolean sameMessage = sameOrder && kind == lastKind;
     UnsafeRow rowRest = rest.apply(row);
-    if (isMarker(rowRest)) {
+    if (kind == null ? isMarker(rowRest) : kind != RowOperations.Kind.UPSERT) {
       if (!sameMessage) {
-        note(row, rowPrefix, rowOrder, Messages.NO_FILE);
+        note(row, rowPrefix, rowOrder, kind, Messages.NO_FILE);
       }
       noteRest(rowRest);
+      return;
+    }
+    if (sameMessage && plan.ignoresDuplicates && isAtHome(row)) {
       return;
     }
     checkRequired(row);
@@ -112,9 +121,24 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     }
     files.write(written == null ? row : project(row));
     if (!sameMessage || lastFile != files.number()) {
-      note(row, rowPrefix, rowOrder, files.number());
+      note(row, rowPrefix, rowOrder, kind, files.number());
     }
     noteRest(rowRest);
+  }
+
+  /** Whether an event of equal order comes before the last one. */
+  private boolean isBefore(RowOperations.Kind kind) {
+    return kind != null && Messages.rank(kind) < Messages.rank(lastKind);
+  }
+
+  private void checkKey(InternalRow row) {
+    for (int ordinal : plan.prefix) {
+      if (row.isNullAt(ordinal)) {
+        throw Errors.invalid(
+            "a row has no value in the key column " + plan.schema.apply(ordinal).name() + ", so it is not known which rows it is about. "
+                + "Nothing was written. Drop such rows, or give them a key.");
+      }
+    }
   }
 
   private void noteRest(UnsafeRow rowRest) {
@@ -135,12 +159,13 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     return home == null || files.home(row).equals(home);
   }
 
-  private void note(InternalRow row, UnsafeRow rowPrefix, UnsafeRow rowOrder, int file) {
+  private void note(InternalRow row, UnsafeRow rowPrefix, UnsafeRow rowOrder, RowOperations.Kind kind, int file) {
+    lastKind = kind;
     lastPrefix = rowPrefix.copy();
     lastOrder = rowOrder.copy();
     lastFile = file;
     home = plan.partition.length == 0 && plan.ranges == null ? null : files.home(row);
-    messages.add(lastPrefix, lastOrder, file);
+    messages.add(lastPrefix, lastOrder, kind, file);
   }
 
   /** CP-66: a row without a value in any key column behind the prefix. */
@@ -158,8 +183,8 @@ final class ReplacingRows implements DataWriter<InternalRow> {
       if (row.isNullAt(ordinal)) {
         StructField field = plan.schema.apply(ordinal);
         throw Errors.invalid(
-            "a row has no value in the column " + field.name() + ", which is required. Nothing was written. A row without a "
-                + "value in any key column behind the prefix is the marker of an empty message.");
+            "a row has no value in the column " + field.name() + ", which is required. Nothing was written."
+                + (plan.rest.length == 0 ? "" : " A row without a value in any key column behind the prefix is the marker of an empty message."));
       }
     }
   }

@@ -35,9 +35,9 @@ record StreamedRows(LakeTable table, CaseInsensitiveStringMap options, List<Attr
       target = SchemaEvolution.evolve(table.atPresent(), rows);
       options = MergeSchemaOption.without(options);
     }
-    Replacement replacement = Replacement.of(options);
+    Replacement replacement = Replacement.of(options, target);
     if (replacement != null) {
-      target = target.taking(replacement.accepted(target.schema(), info.schema()));
+      target = replacement.target(target, info.schema(), true);
     }
     DataSourceV2Relation relation =
         DataSourceV2Relation.create(target, Option.apply(table.catalog()), Option.apply(table.identifier()));

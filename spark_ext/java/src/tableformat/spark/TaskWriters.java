@@ -41,6 +41,9 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   }
 
   private DataWriter<InternalRow> rows(DataFiles files) {
+    if (plan.deleted != null) {
+      return new DeletedKeys(plan.deleted, plan.deletedKey, refused(files));
+    }
     return plan.prefix.length == 0 ? new Rows(files, refused(files)) : new ReplacingRows(files, refused(files), plan);
   }
 

@@ -41,10 +41,10 @@ final class WriteJob {
   private WriteJob(LakeTable table, JsonNode answer, Replacement replacement, StructType rows) {
     this.table = table;
     this.answer = answer;
-    this.order = replacement == null ? new StructField[0] : replacement.order(rows);
     this.plan = new WritePlan(
-        answer, answer.get("target").get("row_lineage").asBoolean() ? table.storedColumns() : table.schemaWithIds(),
-        order, replacement == null ? new int[0] : replacement.orderOrdinals(table.schemaWithIds()));
+        answer, answer.get("target").get("row_lineage").asBoolean() ? table.storedColumns() : table.schemaWithIds(), replacement,
+        table.rowType(), rows);
+    this.order = plan.order;
   }
 
   /** `rows` are the columns that the rows come with. */
@@ -73,7 +73,7 @@ final class WriteJob {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
     }
     JsonNode answer = table.catalog().call("plan_write", WriteAuditPublish.added(arguments)).result();
-    return new WriteJob(table, answer, rows == null ? null : Replacement.of(options), rows);
+    return new WriteJob(table, answer, rows == null ? null : Replacement.of(options, table), rows);
   }
 
   TaskWriters writers() {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.StreamSupport;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
@@ -52,11 +53,30 @@ final class WritePlan implements Serializable {
   /** Ordinals of the key columns behind the prefix; empty when no prefixes are replaced. */
   final int[] rest;
 
+  /** What each row does, where a column says so; else null (SP-108). */
+  final RowOperations operations;
+
+  /** Whether of rows with one key any one is written (SP-109). */
+  final boolean ignoresDuplicates;
+
+  /** The columns of rows that name what is deleted, and where the key is in them; else null (SP-107). */
+  final StructType deleted;
+
+  final int[] deletedKey;
+
   private final String columns;
 
-  WritePlan(JsonNode plan, StructType schema, StructField[] order, int[] orderOrdinals) {
-    this.order = order;
-    this.orderOrdinals = orderOrdinals;
+  /** `table` has the rows' columns; `rows` are those that they came with. */
+  WritePlan(JsonNode plan, StructType schema, Replacement replacement, StructType table, StructType rows) {
+    boolean deletes = plan.get("operation").asText().equals("delete");
+    this.order = replacement == null ? new StructField[0] : replacement.order(rows);
+    this.orderOrdinals = replacement == null ? new int[0] : replacement.orderOrdinals(schema);
+    this.operations = replacement == null ? null : replacement.operations(plan.get("codes"), schema, rows);
+    this.ignoresDuplicates = plan.get("operation").asText().equals("insert-ignore");
+    this.deleted = deletes ? table : null;
+    this.deletedKey = deletes
+        ? Arrays.stream(replacement.keyOf(schema, table)).mapToInt(field -> Replacement.find(List.of(table.fieldNames()), field.name())).toArray()
+        : null;
     this.rest = Arrays.stream(Json.strings(plan.get("rest"))).mapToInt(schema::fieldIndex).toArray();
     this.schema = schema;
     this.columns = plan.get("columns").toString();

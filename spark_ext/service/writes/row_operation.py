@@ -1,0 +1,105 @@
+"""SP-106: the option `operation` of a write: what its rows do to the table, besides being added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tableformat.errors import InvalidArgumentError, InvalidKeyError
+from tableformat.operations.options import one_of
+from tableformat.write.rows.change_codes import DELETES, TRUNCATES, UPSERTS
+from tableformat.write.rows.replacing_rows import order_columns
+
+OPERATION: Final = "operation"
+OP_COLUMN: Final = "op-column"
+UPSERT: Final = "upsert"
+DELETE: Final = "delete"
+INSERT_IGNORE: Final = "insert-ignore"
+INSERT_ERROR: Final = "insert-error"
+CHANGES: Final = "changes"
+OPERATIONS: Final = (UPSERT, DELETE, INSERT_IGNORE, INSERT_ERROR, CHANGES)
+CODES: Final = {"upsert": UPSERTS, "delete": DELETES, "truncate": TRUNCATES}
+"""SP-108: what tasks compare the column of operations with, in capitals."""
+_NOT_ARRANGED: Final[dict[str, Any]] = {
+    **{"partition": (), "key": (), "prefix": (), "rest": (), "order": ()},
+    **{"distribution": "none", "ranges": None, "sorts_by_place": False},
+}
+"""SP-107: rows that name what is deleted need not have the columns by which rows are spread and sorted."""
+_EXCLUDED: Final = ("replace-prefix", "replace-interval", "lower", "upper", "allow-outside")
+
+
+@dataclass(frozen=True, slots=True)
+class RowOperation:
+    """The operation of a write's rows; without one they are added."""
+
+    name: str = ""
+    op_column: str | None = None
+    """SP-108: the column that says what each row does."""
+
+    @classmethod
+    def parse(cls, named: Mapping[str, str]) -> RowOperation:
+        """InvalidArgumentError for a value that is not an operation, and for options that exclude each other."""
+        if OPERATION not in named:
+            if OP_COLUMN in named:
+                raise InvalidArgumentError(
+                    f"option {OP_COLUMN} belongs to {OPERATION} = '{CHANGES}'. Nothing was written. Give both or none."
+                )
+            return NO_OPERATION
+        name = one_of(named[OPERATION].strip().casefold(), OPERATIONS, option=OPERATION)
+        for other in _EXCLUDED:
+            if other in named:
+                raise InvalidArgumentError(
+                    f"options {OPERATION} and {other} exclude each other: each says which rows are replaced. Nothing "
+                    "was written. Leave one of them out."
+                )
+        if name == CHANGES:
+            _check_changes(named)
+        elif OP_COLUMN in named:
+            raise InvalidArgumentError(
+                f"option {OP_COLUMN} says what each row does, and {OPERATION} = {name!r} says it of all rows. Nothing "
+                f"was written. Leave {OP_COLUMN} out, or use {OPERATION} = '{CHANGES}'."
+            )
+        if name == DELETE:
+            _check_delete(named)
+        return cls(name, named.get(OP_COLUMN))
+
+    def check(self, key: Sequence[str], order_by: Sequence[str], table: str) -> None:
+        """InvalidKeyError for a table without a key, InvalidArgumentError for an order within one key."""
+        if not self.name:
+            return
+        if not key:
+            raise InvalidKeyError(
+                f"option {OPERATION} = {self.name!r} of a write to {table}: the table has no key, so it is not known "
+                "which stored rows a row is about. Nothing was written. Name the columns that identify a row: "
+                f"ALTER TABLE {table} SET TBLPROPERTIES ('tableformat.key' = '...')."
+            )
+        if order_by:
+            order_columns(order_by, key)
+
+    def plan(self) -> dict[str, Any]:
+        """What tasks have to know, in a plan of a write."""
+        arranged = _NOT_ARRANGED if self.name == DELETE else {}
+        return {"operation": self.name, "codes": CODES, **arranged}
+
+
+NO_OPERATION: Final = RowOperation()
+"""Rows are added."""
+
+
+def _check_changes(named: Mapping[str, str]) -> None:
+    for option, what in ((OP_COLUMN, "the column that says what each row does"), ("order-by", "what orders them")):
+        if option not in named:
+            raise InvalidArgumentError(
+                f"option {OPERATION} = '{CHANGES}' needs {option}, {what}: the last event of a key counts, and rows of "
+                "Spark have no order. Nothing was written."
+            )
+
+
+def _check_delete(named: Mapping[str, str]) -> None:
+    for option in ("order-by", "on-refused", "refused-rows-table"):
+        if option in named:
+            raise InvalidArgumentError(
+                f"option {option} is for rows that are added, and {OPERATION} = '{DELETE}' adds none. Nothing was "
+                "written. Leave it out."
+            )

@@ -1,0 +1,102 @@
+"""SP-106: stages what the rows of a write do besides being added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.writes.row_operation import CHANGES, INSERT_ERROR, INSERT_IGNORE, UPSERT
+from spark_ext.service.writes.task_reports import TaskReport, typed_values
+from spark_ext.service.writes.write_options import WriteOptions
+from tableformat.errors import CommitConflictError
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.settled_messages import drop_messages, known_keys, settle_messages
+from tableformat.operations.verbs.delete import stage_delete
+from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.write.context import WriteContext
+from tableformat.write.rows.distinct import distinct_rows
+from tableformat.write.staged import StagedFiles
+
+
+@method("check_operation")
+def check_operation(session: Session, request: Request) -> str:
+    """What the options of a write say that its rows do; "replace" without an operation. Errors come before Spark
+    compares the columns of the rows with the table's."""
+    table = session.pinned(Pin.from_json(request.arguments["pin"]))
+    options = WriteOptions.parse(request.arguments["options"], table=table.name)
+    schema = table.metadata.schema()
+    key = key_names(schema, key_field_ids(schema, table.metadata.properties))
+    options.operation.check(key, options.order_by, table.name)
+    return options.operation.name or "replace"
+
+
+def stage_operation(
+    draft: Draft,
+    operation: str,
+    context: WriteContext,
+    staged: StagedFiles,
+    adopt: Callable[[], None],
+    truncates: pa.Table | None,
+) -> None:
+    """SP-106: adopt the rows, settle which of them stay, and stage the delete of stored rows. `truncates`: the values
+    of the order columns in events that empty the table."""
+    messages, files = staged.messages, staged.data_files
+    if operation in (INSERT_IGNORE, INSERT_ERROR):
+        known = known_keys(draft, messages, fail=operation == INSERT_ERROR) if messages else None
+        adopt()
+        if known is not None and known.any():
+            drop_messages(draft, context, messages, files, known)
+        return
+    adopt()
+    settle_messages(draft, context, messages, files, after=truncates)
+    if operation not in (UPSERT, CHANGES):
+        return
+    _refuse_new_columns(draft, context)
+    if truncates is not None:
+        stage_delete(draft, None, mode="auto")
+    if messages:
+        keys = distinct_rows(pa.concat_tables([each.prefixes for each in messages]))
+        draft.add_keys(keys.rename_columns(list(draft.key_names)))
+
+
+def _refuse_new_columns(draft: Draft, context: WriteContext) -> None:
+    """CP-27: the rows replace whole rows, and lack the columns that were added since they were planned."""
+    draft.replaces_whole_rows()
+    known = {field.field_id for field in context.schema.fields}
+    added = [field.name for field in draft.schema.fields if field.field_id not in known]
+    if added:
+        raise CommitConflictError(
+            f"{draft.name} got the columns {', '.join(added)} while rows were written that replace whole rows, so "
+            "values there would be lost. Nothing was changed. Run the statement again with these columns; a stream "
+            "has to be started again."
+        )
+
+
+def deleted_keys_of(reports: Sequence[TaskReport], context: WriteContext) -> tuple[pa.Table, ...]:
+    """SP-107: the distinct keys in the rows of a delete, one table for each number of leading columns that have a
+    value, in the types of the table's schema."""
+    streams = [report.prefixes for report in reports if report.prefixes is not None]
+    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
+    if not tables:
+        return ()
+    keys = distinct_rows(pa.concat_tables(tables))
+    lengths = np.sum([np.asarray(pc.is_valid(column)) for column in keys.columns], axis=0)
+    return tuple(
+        typed_values(keys.select(range(length)).filter(pa.array(lengths == length)), context.schema)
+        for length in np.unique(lengths)
+    )
+
+
+def stage_deleted_keys(draft: Draft, context: WriteContext, deleted: Sequence[pa.Table]) -> None:
+    """SP-107: whole keys as `delete_rows` deletes them, prefixes as `delete_prefix` does."""
+    for keys in deleted:
+        if keys.num_columns == len(context.key_field_ids):
+            draft.add_keys(keys.rename_columns(list(draft.key_names)))
+        else:
+            stage_prefixes(draft, keys, named_in=context.schema)
