@@ -13,7 +13,8 @@
     │   ├── TableNotFoundError
     │   ├── ViewNotFoundError
     │   ├── SnapshotNotFoundError       a snapshot, tag or branch
-    │   └── ConsumerNotFoundError       a consumer of the change feed
+    │   ├── ConsumerNotFoundError       a consumer of the change feed
+    │   └── RowNotFoundError            a stored row that a change event deletes
     ├── AlreadyExistsError
     ├── RowsRefusedError                rows that do not fit the schema; has a report
     │   └── UncoveredRowsError          rows outside of all range partitions
@@ -132,6 +133,10 @@ class ConsumerNotFoundError(NotFoundError):
             f"the table has no consumer {name!r}.{nearest_hint(name, self.available)} consumers.advance({name!r}, "
             "snapshot_id) registers it at the snapshot whose rows it has."
         )
+
+
+class RowNotFoundError(NotFoundError):
+    """A change event deletes a row that the table does not have; nothing was committed."""
 
 
 class AlreadyExistsError(TableFormatError):

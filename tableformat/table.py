@@ -462,7 +462,9 @@ class Table(TableEvolution):
         changes: Any,
         *,
         op: str = "_op",
-        order_by: str | None = "_ts",
+        order_by: str | Sequence[str] | None = "_ts",
+        envelope: str | None = None,
+        key: str | None = "table",
         on_refused: str = "fail",
         missing: str = "error",
         dry_run: bool = False,
@@ -470,16 +472,42 @@ class Table(TableEvolution):
     ) -> CommitResult:
         """Apply change events: the last event of a key, by `order_by` and then by position, decides.
 
-        The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after; it
-        and `order_by` are stored where the table has a column of that name. `missing`: as of `upsert`, for columns that
-        events lack which are no deletes; "error" or "null". InvalidKeyError for a table without a key (CF-9).
+        `op`: a column of text. I, C, R, U, `insert`, `update`, `upsert`, `update_postimage`, +I and +U leave the row of
+        the event; D, `delete`, `update_before`, `update_preimage`, -D and -U delete the row with its key; T and
+        `truncate` empty the table. Deletes need the columns of the key alone. `op` and the columns of `order_by` are
+        stored where the table has columns of these names.
+
+        `envelope="debezium"`: the columns are `before` and `after`, structs of the row's columns, `op` (c, r, u, d, t)
+        and `source`, whose `lsn`, or `file`, `pos` and `row`, order the events unless `order_by` names others, such as
+        "source.ts_ms". They may be the fields of a column `payload`.
+
+        `key=None`: each delete removes exactly one row that is equal in all columns, so equal rows keep their number.
+        RowNotFoundError if no row is left for it.
+
+        `missing`: as of `upsert`, for columns that events lack which are not deletes. InvalidKeyError for a table
+        without a key, unless `key=None`.
 
         >>> rows = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1], "open_on": [None, None]}
         >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **rows}))
         >>> table.scan(columns=["id1"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'A', 'C']}
+
+        >>> row = {"id1": "C", "id2": 7, "num_cal": 1, "open_on": None}
+        >>> event = {"before": row, "after": {**row, "num_cal": 2}, "op": "u", "source": {"lsn": 81}}
+        >>> result = table.apply_changes(pa.Table.from_pylist([event]), envelope="debezium")
+        >>> table.get(("C", 7, 2))["id1"]
+        'C'
         """
-        verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused, missing=missing)
+        verb = partial(
+            apply_changes,
+            changes=changes,
+            op=op,
+            order_by=order_by,
+            envelope=envelope,
+            key=key,
+            on_refused=on_refused,
+            missing=missing,
+        )
         return self._run(verb, changes, commit, dry_run=dry_run)
 
     def revert(self, snapshot_id: int, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:

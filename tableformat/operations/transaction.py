@@ -203,14 +203,23 @@ class Transaction:
         changes: Any,
         *,
         op: str = "_op",
-        order_by: str | None = "_ts",
+        order_by: str | Sequence[str] | None = "_ts",
+        envelope: str | None = None,
+        key: str | None = "table",
         on_refused: str = "fail",
         missing: str = "error",
     ) -> None:
         """See `Table.apply_changes`."""
         if self._is_open():
             apply_changes(
-                self._draft, changes=changes, op=op, order_by=order_by, on_refused=on_refused, missing=missing
+                self._draft,
+                changes=changes,
+                op=op,
+                order_by=order_by,
+                envelope=envelope,
+                key=key,
+                on_refused=on_refused,
+                missing=missing,
             )
 
     def overwrite(

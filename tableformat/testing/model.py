@@ -32,8 +32,12 @@ from tableformat.testing.key_order import Row, Values, event_sort_key, is_covere
 
 Predicate: TypeAlias = Callable[[Row], bool]
 
-_UPSERTS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT")
-_DELETES: Final = ("D", "DELETE", "UPDATE_BEFORE")
+_UPSERTS: Final = (
+    *("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT"),
+    *("UPDATE_POSTIMAGE", "+I", "+U"),
+)
+_DELETES: Final = ("D", "DELETE", "UPDATE_BEFORE", "UPDATE_PREIMAGE", "-U", "-D")
+_TRUNCATES: Final = ("T", "TRUNCATE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,23 +190,37 @@ class ModelVerbs:
         self.current = [{**row, **new(row)} if where(row) else row for row in self.current]
 
     def apply_changes(
-        self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts", missing: str = "error"
+        self,
+        changes: Iterable[Row],
+        *,
+        op: str = "_op",
+        order_by: str | Sequence[str] | None = "_ts",
+        missing: str = "error",
     ) -> None:
-        """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position."""
+        """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position. CF-13: a
+        truncate event empties the table, and events before it have no effect."""
         events = list(changes)
-        about = {op, order_by} - {*self.columns}
+        order = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
+        about = {op, *order} - {*self.columns}
         names = tuple(dict.fromkeys(name for event in events for name in event if name not in about))
         by = self._required_key()
         last: dict[Any, Row] = {}
-        for event in sorted(events, key=lambda event: event_sort_key(event, order_by)):
-            last[sort_keys(self._values(event, by))] = event
-        for event in last.values():
-            if str(event[op]).upper() not in (*_UPSERTS, *_DELETES):
+        for event in events:
+            if str(event[op]).upper() not in (*_UPSERTS, *_DELETES, *_TRUNCATES):
                 raise InvalidArgumentError(f"{event[op]!r} is no operation.")
+        is_emptied = False
+        for event in sorted(events, key=lambda event: [event_sort_key(event, name) for name in order]):
+            if str(event[op]).upper() in _TRUNCATES:
+                is_emptied = True
+                last.clear()
+            else:
+                last[sort_keys(self._values(event, by))] = event
         upserts = [event for event in last.values() if str(event[op]).upper() in _UPSERTS]
         lacking = [name for name in self.columns if name not in names]
         if upserts and lacking and missing == "error":
             raise InvalidArgumentError(f"events that insert or update lack {lacking} (CP-27).")
+        if is_emptied:
+            self.current = []
         self._delete_equal(by, {self._values(event, by) for event in last.values()})
         self.current.extend(self._complete({name: event.get(name) for name in names} for event in upserts))
 

@@ -65,6 +65,7 @@ ERRORS = [
     "NotFoundError",
     "PropertyWithoutEffectWarning",
     "ReadOnlyLakeError",
+    "RowNotFoundError",
     "RowsRefusedError",
     "RevertConflictError",
     "ScopeChangedError",
@@ -96,7 +97,8 @@ VERBS = {
     "upsert": "rows, *, order_by=None, missing='error', on_refused='fail'",
     "update": "where, *, set",
     "merge": "source, *, on, source_alias='source', target_alias='target'",
-    "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail', missing='error'",
+    "apply_changes": "changes, *, op='_op', order_by='_ts', envelope=None, key='table', on_refused='fail', "
+    "missing='error'",
     "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }
 DRY_RUNS = {name: "" for name in VERBS if name not in {"append", "merge"}} | {"delete_rows": ", *"}

@@ -3,52 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tableformat.deletes.positions import PositionSet
 from tableformat.errors import DuplicateKeyError
-from tableformat.merge_on_read.task import RowTask, only_rows
+from tableformat.merge_on_read.task import only_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.covered_positions import in_threads
 from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.found_rows import FoundRows
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
 from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
 from tableformat.operations.merging.new_rows import Assignments, assignments_of, changed_rows, inserted_rows
 from tableformat.operations.merging.pruning import bounds_of_matches, tasks_with_keys
 from tableformat.operations.merging.sides import Sides
 from tableformat.scan.context import ReadContext
-from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.reader import read_tables
 from tableformat.write.rows.rows import as_reader
 
 _UPDATES = (Action.UPDATE, Action.UPDATE_ALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    """The target rows that were read, in the order of their files and positions."""
-
-    tasks: list[RowTask]
-    positions: list[PositionSet]
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Where the rows of each task begin, and the end."""
-        return np.cumsum([0, *map(len, self.positions)])
-
-    def chosen(self, rows: np.ndarray) -> Iterator[tuple[RowTask, PositionSet]]:
-        """The tasks that hold the rows at these places, ascending, each with their positions."""
-        cuts = np.searchsorted(rows, self.starts)
-        for number, (task, found) in enumerate(zip(self.tasks, self.positions, strict=True)):
-            local = rows[cuts[number] : cuts[number + 1]] - self.starts[number]
-            if len(local):
-                yield task, PositionSet.from_array(found.to_array()[local])
 
 
 def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
@@ -71,8 +47,7 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
     targets = _targets(draft, sides)
     columns = target_columns(sides)
     context = ReadContext.of(draft.view, columns)
-    tasks = [only_rows(task, found) for task, found in zip(targets.tasks, targets.positions, strict=True)]
-    matches = find_matches(sides, context.arrow_schema, read_tables(tasks, context))
+    matches = find_matches(sides, context.arrow_schema, read_tables(targets.to_read(), context))
     _check_one_match(draft, sides, targets, matches)
     if statement.has(When.NOT_MATCHED):
         matched = np.unique(matches.target[matches.source >= 0])
@@ -86,18 +61,16 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
     draft.add_batches(batch for table in chain(changed, added) for batch in draft.conformed(table))
 
 
-def _targets(draft: Draft, sides: Sides) -> _Targets:
+def _targets(draft: Draft, sides: Sides) -> FoundRows:
     """CP-29: the live rows that may match, or with clauses for the others all of them."""
     if sides.statement.has(When.NOT_MATCHED_BY_SOURCE):
         tasks = list(draft.plan())
     else:
         tasks = tasks_with_keys(sides, draft.plan(bounds_of_matches(sides)), draft.next_sequence_number)
-    context = ReadContext.of(draft.view)
-    found = [each for each in in_threads(tasks, lambda task: matching_positions(task, context)) if each[1]]
-    return _Targets([task for task, _ in found], [positions for _, positions in found])
+    return FoundRows.of(tasks, draft.view)
 
 
-def _check_one_match(draft: Draft, sides: Sides, targets: _Targets, matches: Matches) -> None:
+def _check_one_match(draft: Draft, sides: Sides, targets: FoundRows, matches: Matches) -> None:
     """CP-28: DuplicateKeyError for a target row that more than one source row matches."""
     if sides.statement.may_match_many:
         return
@@ -116,7 +89,7 @@ def _check_one_match(draft: Draft, sides: Sides, targets: _Targets, matches: Mat
 
 
 def _stage_targets(
-    draft: Draft, sides: Sides, targets: _Targets, matches: Matches, written: Mapping[int, Assignments]
+    draft: Draft, sides: Sides, targets: FoundRows, matches: Matches, written: Mapping[int, Assignments]
 ) -> Iterator[pa.Table]:
     """The changed rows; they and the rows that go are deleted by position at once."""
     updates = [place for place, clause in enumerate(sides.statement.clauses) if clause.action in _UPDATES]

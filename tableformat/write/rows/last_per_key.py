@@ -32,6 +32,7 @@ _IPC_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 _ORDINAL: Final = "ordinal"
 _KEY: Final = "key_"
 _ORDER: Final = "order_"
+_RESET: Final = "reset_"
 _IS_NUMBER: Final = "number_"
 """Stands before the order column of floats, so that NaN is below all numbers."""
 
@@ -47,22 +48,27 @@ class _Choice:
     order_by: tuple[str, ...]
     keeps_ties: bool
     """All rows with the greatest order stay; otherwise the last of them."""
+    resets: str | None = None
+    """A column of booleans: no row stays that comes before one where it is true."""
 
 
 def last_row_per_key(
     reader: BatchStream,
     key_names: Sequence[str],
-    order_by: str | None = None,
+    order_by: str | Sequence[str] | None = None,
     *,
+    resets: str | None = None,
     memory_bytes: int = WRITE_MEMORY_BYTES_DEFAULT,
 ) -> pa.RecordBatchReader:
     """One row for every distinct key, in the order of the input: the last one, or the one with the largest `order_by`.
 
     Equal `order_by` leave the later row; null is the smallest, then NaN. Null keys equal each other (DA-4). Holds about
     `memory_bytes` of rows. Raises UnknownColumnError, or InvalidKeyError for nested columns.
+
+    `resets`: a column of booleans. The last row where it is true stays, too, and no row before that one (CF-13).
     """
-    order = () if order_by is None else (order_by,)
-    return _chosen(reader, _Choice(tuple(key_names), order, keeps_ties=False), memory_bytes)
+    order = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
+    return _chosen(reader, _Choice(tuple(key_names), order, keeps_ties=False, resets=resets), memory_bytes)
 
 
 def newest_rows(
@@ -122,8 +128,11 @@ def _last(keys: pa.Table) -> Rows:
     groups = with_fixed_width(keys.select(_columns(keys, _KEY)))
     names = groups.column_names
     grouped = groups.append_column(_ORDINAL, pa.array(indexes)).group_by(names, use_threads=False)
-    best = grouped.aggregate([(_ORDINAL, "max")]).column(f"{_ORDINAL}_max")
-    return np.sort(by_place[np.asarray(best)])
+    best = np.asarray(grouped.aggregate([(_ORDINAL, "max")]).column(f"{_ORDINAL}_max"))
+    if _RESET in keys.column_names:
+        last_reset = indexes[np.asarray(keys.column(_RESET))].max(initial=-1)
+        best = np.union1d(best[best > last_reset], last_reset if last_reset >= 0 else best[:0])
+    return np.sort(by_place[best])
 
 
 def _newest(keys: pa.Table) -> Rows:
@@ -203,12 +212,27 @@ def _spill(batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice
 def _winners_query(schema: pa.Schema, choice: _Choice) -> str:
     """Row numbers of the winners, ascending. GROUP BY and PARTITION BY take null as a value."""
     keys = ", ".join(_columns(schema, _KEY))
+    if choice.resets is not None:
+        return _query_with_resets(schema, keys)
     if not choice.order_by:
         return f"SELECT max({_ORDINAL}) AS {_ORDINAL} FROM keys GROUP BY {keys} ORDER BY 1"
     terms = [f"{name} DESC NULLS LAST" for name in _columns(schema, _IS_NUMBER, _ORDER)]
     ranking = "rank()" if choice.keeps_ties else "row_number()"
     order = ", ".join(terms if choice.keeps_ties else [*terms, f"{_ORDINAL} DESC"])
     return f"SELECT {_ORDINAL} FROM keys QUALIFY {ranking} OVER (PARTITION BY {keys} ORDER BY {order}) = 1 ORDER BY 1"
+
+
+def _query_with_resets(schema: pa.Schema, keys: str) -> str:
+    """CF-13: places are the order of all rows, so that those before the last reset are known."""
+    terms = [f"{name} ASC NULLS FIRST" for name in _columns(schema, _IS_NUMBER, _ORDER)]
+    order = ", ".join([*terms, _ORDINAL])
+    return (
+        f"WITH placed AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM keys),"
+        f" last_reset AS (SELECT coalesce(max(place), 0) AS place FROM placed WHERE {_RESET}),"
+        f" newest AS (SELECT {_ORDINAL}, place, max(place) OVER (PARTITION BY {keys}) AS last FROM placed)"
+        f" SELECT {_ORDINAL} FROM newest, last_reset WHERE newest.place = last_reset.place"
+        f" OR (newest.place = last AND newest.place > last_reset.place) ORDER BY 1"
+    )
 
 
 def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> Iterator[pa.RecordBatch]:
@@ -237,6 +261,8 @@ def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
         if pa.types.is_floating(order.type):
             columns[f"{_IS_NUMBER}{position}"] = pc.invert(pc.is_nan(order))
         columns[f"{_ORDER}{position}"] = order
+    if choice.resets is not None:
+        columns[_RESET] = batch.column(choice.resets)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

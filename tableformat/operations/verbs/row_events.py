@@ -1,0 +1,206 @@
+"""Change events of rows without a key: each delete takes exactly one equal row (CF-15).
+
+stored  a a b        events  +c -a -c +a -a
+net     a -1, at worst -1        c 0, at worst 0 (it comes before it goes)
+staged  one position of a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.types import DoubleType, FloatType, PrimitiveType
+
+from tableformat.errors import InvalidArgumentError, RowNotFoundError
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.exact_nanoseconds import as_numbers
+from tableformat.operations.finding.found_rows import FoundRows
+from tableformat.operations.finding.key_rows import within_bounds
+from tableformat.operations.finding.streamed_input import streamed_input
+from tableformat.operations.verbs.delete import stage_delete
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import read_tables
+from tableformat.storage.duckdb_connection import duckdb_connection
+from tableformat.write.rows.change_codes import Change, kinds_of
+from tableformat.write.rows.change_events import ChangeEvents
+from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.last_per_key import order_ranks
+
+_CODE = "code"
+_PLACE = "place"
+
+
+def stage_row_events(draft: Draft, events: ChangeEvents) -> None:
+    """CF-15: stage the rows that are inserted and not deleted again, and position deletes of stored rows.
+
+    Holds the events. RowNotFoundError for a delete that finds no equal row, in the table or among the events before it.
+    """
+    names = [field.name for field in draft.schema.fields]
+    row_columns = events.row_columns(names)
+    lacking = [name for name in names if name not in row_columns]
+    if lacking:
+        raise InvalidArgumentError(
+            f"the events lack columns of {draft.name}: {', '.join(lacking)}. "
+            "With key=None a row is known by all of them. Nothing was written. Give whole rows."
+        )
+    draft.begin_verb()
+    draft.act_as("delete")
+    given = _in_order(events)
+    kinds = kinds_of(given.column(events.op), events.op)
+    resets = np.flatnonzero(kinds == Change.TRUNCATE)
+    if len(resets):
+        stage_delete(draft, None, mode="auto")
+        given, kinds = given.slice(resets[-1] + 1), kinds[resets[-1] + 1 :]
+    rows = _conformed(draft, given.select(row_columns))
+    net = _NetEvents.of(_codes(rows), kinds == Change.UPSERT)
+    _take_stored(draft, rows, net, is_emptied=len(resets) > 0)
+    added = rows.take(pa.array(net.added))
+    draft.add_batches(batch for batch in draft.conformed(added) if batch.num_rows)
+
+
+def _in_order(events: ChangeEvents) -> pa.Table:
+    """All events; those of equal order stay as they came."""
+    given = events.reader.read_all()
+    if not events.order_by or not len(given):
+        return given
+    ranks = order_ranks(given.select(list(events.order_by)))
+    return given.take(pa.array(np.argsort(ranks, kind="stable")))
+
+
+def _conformed(draft: Draft, given: pa.Table) -> pa.Table:
+    """The rows in the table's types. A row that is deleted has none of the table's constraints to meet."""
+    schema = table_arrow_schema(draft.schema)
+    return pa.Table.from_batches(ConformedRows(given.to_reader(), draft.schema), schema)
+
+
+def _codes(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for each row, from 0, equal where rows are: null equals null, and NaN equals NaN."""
+    if not len(rows):
+        return np.empty(0, np.int64)
+    compared = as_numbers(rows.rename_columns(_numbered_names(rows.num_columns)))
+    places = pa.array(np.arange(len(rows)))
+    columns = ", ".join(compared.column_names)
+    with duckdb_connection() as connection:
+        connection.register("events", compared.append_column(_PLACE, places))
+        found = connection.sql(
+            f"SELECT {_PLACE}, dense_rank() OVER (ORDER BY {columns}) - 1 AS {_CODE} FROM events ORDER BY {_PLACE}"
+        ).to_arrow_table()
+    codes: npt.NDArray[np.int64] = found.column(_CODE).to_numpy().astype(np.int64)
+    return codes
+
+
+def _numbered_names(count: int) -> list[str]:
+    """By position: columns may differ in case alone."""
+    return [f"c{place}" for place in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class _NetEvents:
+    """What the events come to for each distinct row."""
+
+    examples: npt.NDArray[np.int64]
+    """For each code the first event with it."""
+    needed: npt.NDArray[np.int64]
+    """For each code how many stored rows are deleted: as many as deletes had nothing before them to take."""
+    added: npt.NDArray[np.int64]
+    """Events whose rows are added, ascending."""
+
+    @classmethod
+    def of(cls, codes: npt.NDArray[np.int64], is_insert: npt.NDArray[np.bool_]) -> _NetEvents:
+        by_code = np.argsort(codes, kind="stable")
+        heads = np.flatnonzero(np.diff(codes[by_code], prepend=-1))
+        counts = np.diff(heads, append=len(codes))
+        if not len(heads):
+            return cls(heads, heads, heads)
+        steps = np.where(is_insert[by_code], 1, -1)
+        balance = np.cumsum(steps)
+        balance -= np.repeat(balance[heads] - steps[heads], counts)
+        needed = np.maximum(0, -np.minimum.reduceat(balance, heads))
+        added = balance[heads + counts - 1] + needed
+        # Of equal rows the last ones.
+        inserts = np.flatnonzero(is_insert[by_code])
+        of_code = codes[by_code][inserts]
+        places_left = np.bincount(of_code, minlength=len(heads)).cumsum()[of_code] - np.arange(len(inserts))
+        return cls(by_code[heads], needed, np.sort(by_code[inserts[places_left <= added[of_code]]]))
+
+
+def _take_stored(draft: Draft, rows: pa.Table, net: _NetEvents, *, is_emptied: bool) -> None:
+    """Delete by position as many stored rows as the events take of each."""
+    codes = np.flatnonzero(net.needed)
+    if not len(codes):
+        return
+    wanted = rows.take(pa.array(net.examples[codes]))
+    needed = net.needed[codes]
+    if is_emptied:
+        raise _not_found(draft, wanted, needed, np.zeros(len(codes), np.int64))
+    # Rows that others add meanwhile leave those that were found.
+    tasks = draft.plan(_bounds(draft, wanted), may_match=lambda _: False)
+    stored = FoundRows.of(tasks, draft.view)
+    found, of_code = _equal_rows(draft, stored, wanted)
+    by_code = np.argsort(of_code, kind="stable")
+    counts = np.bincount(of_code, minlength=len(codes))
+    if (counts < needed).any():
+        raise _not_found(draft, wanted, needed, counts)
+    rank = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
+    taken = found[by_code][rank < needed[of_code[by_code]]]
+    draft.delete_positions_in(stored.chosen(np.sort(taken)))
+
+
+def _bounds(draft: Draft, wanted: pa.Table) -> BooleanExpression | None:
+    """A filter that every row passes which equals one of the wanted; None where it cannot be stated."""
+    bounds: BooleanExpression | None = None
+    for field in draft.schema.fields:
+        column = wanted.column(field.name)
+        if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
+            continue
+        within = None if column.null_count else within_bounds(column, field)
+        bounds = within if bounds is None or within is None else And(bounds, within)
+    return bounds
+
+
+def _equal_rows(
+    draft: Draft, stored: FoundRows, wanted: pa.Table
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Places of stored rows that equal a wanted one, ascending, and the places of the wanted rows."""
+    context = ReadContext.of(draft.view)
+    names = _numbered_names(wanted.num_columns)
+    schema = as_numbers(context.arrow_schema.empty_table().rename_columns(names)).schema
+    numbered = schema.append(pa.field(_PLACE, pa.int64()))
+    equal = " AND ".join(f"stored.{name} IS NOT DISTINCT FROM wanted.{name}" for name in names)
+    with duckdb_connection() as connection:
+        codes = pa.array(np.arange(len(wanted)))
+        connection.register("wanted", as_numbers(wanted.rename_columns(names)).append_column(_CODE, codes))
+        batches = _numbered(read_tables(stored.to_read(), context), names)
+        with streamed_input(connection, "stored", numbered, batches):
+            found = connection.sql(
+                f"SELECT {_PLACE}, {_CODE} FROM stored JOIN wanted ON {equal} ORDER BY {_PLACE}"
+            ).to_arrow_table()
+    return (
+        found.column(_PLACE).to_numpy().astype(np.int64),
+        found.column(_CODE).to_numpy().astype(np.int64),
+    )
+
+
+def _numbered(tables: Iterator[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for table in tables:
+        places = pa.array(np.arange(first, first + len(table)))
+        first += len(table)
+        yield from as_numbers(table.rename_columns(list(names))).append_column(_PLACE, places).to_batches()
+
+
+def _not_found(
+    draft: Draft, wanted: pa.Table, needed: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> RowNotFoundError:
+    short = np.flatnonzero(counts < needed)
+    row = wanted.slice(int(short[0]), 1).to_pylist()[0]
+    return RowNotFoundError(
+        f"{draft.name} lacks rows that the events delete, {len(short):,} different ones. The first is {row}: "
+        f"{needed[short[0]]:,} deleted, {counts[short[0]]:,} stored. Nothing was written. Apply the events in their "
+        "order to a copy of the source as it was before them."
+    )
