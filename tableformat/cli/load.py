@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tableformat.errors import RowsRefusedError
+    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.table import Table
 
 _TOLD_ROWS: Final = 5
 _FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
@@ -64,11 +66,6 @@ def load(
     Values of CSV and JSON are read as the types of the table's columns. A value of CSV that is empty and without
     quotes is null. A JSON file is held in memory, the others are read in batches.
     """
-    from rich.text import Text
-
-    from tableformat.display.results import commit_dict, commit_text
-    from tableformat.display.text import counted
-
     if upsert and replace_prefix is not None:
         raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
     if order_by is not None and not upsert and replace_prefix is None:
@@ -78,7 +75,7 @@ def load(
     batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    with _unreadable_is_refused(files):
+    with unreadable_is_refused(files):
         rows = rows_of_files(files, handle.schema)
         if merge_schema:
             handle.merge_schema(_schema_to_merge(files, rows))
@@ -88,11 +85,21 @@ def load(
             result = handle.replace(rows, prefix=names_of(replace_prefix), order_by=names_of(order_by), **batch)
         else:
             result = handle.append(rows, **batch)
-    loaded = "" if result.already_applied else f"{counted(len(files), 'file')} loaded into {handle.name}.\n"
-    told = loaded + commit_text(result)
+    emit_loaded(session, handle, files, result, done="loaded into")
+
+
+def emit_loaded(session: Session, table: Table, files: Sequence[Path], result: CommitResult, *, done: str) -> None:
+    """Print the result of files that were "loaded into" or "applied to" a table."""
+    from rich.text import Text
+
+    from tableformat.display.results import commit_dict, commit_text
+    from tableformat.display.text import counted
+
+    is_done = not (result.already_applied or result.dry_run)
+    text = (f"{counted(len(files), 'file')} {done} {table.name}.\n" if is_done else "") + commit_text(result)
     session.output.emit(
-        lambda: {"table": handle.name, "files": [str(path) for path in files], **commit_dict(result)},
-        lambda: Text(told),
+        lambda: {"table": table.name, "files": [str(path) for path in files], **commit_dict(result)},
+        lambda: Text(text),
     )
 
 
@@ -109,8 +116,9 @@ def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
     return columns
 
 
-def rows_of_files(paths: Sequence[Path], schema: pa.Schema) -> Any:
-    """The rows of files of one format with the same columns, read as the types that `schema` has for them.
+def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[str] = ()) -> Any:
+    """The rows of files of one format with the same columns, read as the types that `schema` has for them. `images`:
+    columns of JSON files whose fields are such columns too, at any depth.
 
     InvalidArgumentError for another format, for two of them, and for columns that differ.
     """
@@ -125,12 +133,12 @@ def rows_of_files(paths: Sequence[Path], schema: pa.Schema) -> Any:
             "Nothing was changed."
         )
     if formats == {"json"}:
-        return pa.concat_tables(_of_same_columns(paths, [_read_json(path, schema) for path in paths]))
+        return pa.concat_tables(_of_same_columns(paths, [_read_json(path, schema, images) for path in paths]))
     return _dataset(paths, formats == {"csv"}, schema)
 
 
 @contextmanager
-def _unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
+def unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
     """CSV is read in batches, so text in it that is no value is found while rows are written."""
     import pyarrow as pa
 
@@ -170,24 +178,34 @@ def _dataset(paths: Sequence[Path], is_csv: bool, schema: pa.Schema) -> Any:
     return ds.dataset([str(path) for path in paths], format=read_as, schema=parts[0].schema)
 
 
-def _read_json(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_json(path: Path, schema: pa.Schema, images: Sequence[str]) -> pa.Table:
     """Columns that the file has and the table too are read as the table's type; Arrow reads a date from a number
     alone, so dates are read as text first."""
     import pyarrow as pa
     import pyarrow.json as pj
 
-    has = pj.read_json(path).schema.names
-    typed = pa.schema([field for field in schema if field.name in has])
-    read = pa.schema(
-        [pa.field(field.name, pa.string() if pa.types.is_date(field.type) else field.type) for field in typed]
-    )
-    rows = pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=read)).select(has)
+    found = pj.read_json(path).schema
     # A null in a required column is the table's to refuse, and a marker has some (CP-66).
-    return rows.cast(
-        pa.schema(
-            [typed.field(name).with_nullable(True) if name in typed.names else rows.schema.field(name) for name in has]
-        )
-    )
+    target = pa.schema([_as_in_table(field, schema, images) for field in found])
+    typed = [field for field in target if field.name in schema.names or field.name in images]
+    read = pa.schema([field.with_type(_with_dates_as_text(field.type)) for field in typed])
+    return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=read)).select(found.names).cast(target)
+
+
+def _as_in_table(field: pa.Field, schema: pa.Schema, images: Sequence[str]) -> pa.Field:
+    import pyarrow as pa
+
+    if field.name in images and pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([_as_in_table(each, schema, images) for each in field.type]))
+    return schema.field(field.name).with_nullable(True) if field.name in schema.names else field
+
+
+def _with_dates_as_text(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_dates_as_text(field.type)) for field in kind])
+    return pa.string() if pa.types.is_date(kind) else kind
 
 
 def _of_same_columns(paths: Sequence[Path], parts: Sequence[Any]) -> Sequence[Any]:

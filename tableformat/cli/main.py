@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from tableformat.cli import (
     adoption,
+    apply_changes,
     catalog_tables,
     changes,
     clean_up,
@@ -259,6 +260,7 @@ app.command("drop", rich_help_panel=CHANGE)(catalog_tables.drop)
 app.command("rename", rich_help_panel=CHANGE)(catalog_tables.rename)
 app.command("set-property", rich_help_panel=CHANGE)(catalog_tables.set_property)
 app.command("load", rich_help_panel=CHANGE)(load.load)
+app.command("apply-changes", rich_help_panel=CHANGE)(apply_changes.apply_changes)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("delete-ranges", rich_help_panel=CHANGE)(deletes.delete_ranges)

@@ -1,4 +1,4 @@
-"""SP-106: the option `operation` of a write: what its rows do to the table, besides being added."""
+"""SP-106: the option `operation` of a write: the effect of its rows on stored rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RowOperation:
             order_columns(order_by, key)
 
     def plan(self) -> dict[str, Any]:
-        """What tasks have to know, in a plan of a write."""
+        """The part of a write plan that tasks need."""
         arranged = _NOT_ARRANGED if self.name == DELETE else {}
         return {"operation": self.name, "codes": CODES, **arranged}
 

@@ -26,7 +26,7 @@ from tableformat.write.staged import StagedFiles
 
 @method("check_operation")
 def check_operation(session: Session, request: Request) -> str:
-    """What the options of a write say that its rows do; "replace" without an operation. Errors come before Spark
+    """The operation in the options of a write; "replace" without one. Errors come before Spark
     compares the columns of the rows with the table's."""
     table = session.pinned(Pin.from_json(request.arguments["pin"]))
     options = WriteOptions.parse(request.arguments["options"], table=table.name)

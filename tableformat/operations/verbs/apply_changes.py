@@ -39,7 +39,7 @@ def apply_changes(
     """Stage the last event of each key: deletes of all keys that occur, and the rows of those whose last event is not a
     delete. CF-13: events before the last truncate have no effect.
 
-    CF-9: InvalidKeyError for a table without a key, unless `key` is None: then rows are told apart by all their columns
+    CF-9: InvalidKeyError for a table without a key, unless `key` is None: then all columns identify a row
     (CF-15). Delete events may leave columns outside the key null or out.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")

@@ -64,7 +64,7 @@ def stage_row_events(draft: Draft, events: ChangeEvents) -> None:
 
 
 def _in_order(events: ChangeEvents) -> pa.Table:
-    """All events; those of equal order stay as they came."""
+    """All events. Events of equal order keep the order of the input."""
     given = events.reader.read_all()
     if not events.order_by or not len(given):
         return given
@@ -101,7 +101,7 @@ def _numbered_names(count: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _NetEvents:
-    """What the events come to for each distinct row."""
+    """The net effect of the events on each distinct row."""
 
     examples: npt.NDArray[np.int64]
     """For each code the first event with it."""
@@ -138,7 +138,7 @@ def _take_stored(draft: Draft, rows: pa.Table, net: _NetEvents, *, is_emptied: b
     needed = net.needed[codes]
     if is_emptied:
         raise _not_found(draft, wanted, needed, np.zeros(len(codes), np.int64))
-    # Rows that others add meanwhile leave those that were found.
+    # Concurrent appends do not change the rows that were found.
     tasks = draft.plan(_bounds(draft, wanted), may_match=lambda _: False)
     stored = FoundRows.of(tasks, draft.view)
     found, of_code = _equal_rows(draft, stored, wanted)

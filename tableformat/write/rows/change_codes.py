@@ -1,4 +1,4 @@
-"""What a change event does, by the code in its operation column (CF-12)."""
+"""Codes of the operation column of change events, and their effects (CF-12)."""
 
 from __future__ import annotations
 

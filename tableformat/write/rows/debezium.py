@@ -27,7 +27,7 @@ _BEFORE: Final = ("u", "d")
 
 
 def position_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """The fields of `source` that order the events. InvalidArgumentError where it has none of those that are known."""
+    """The fields of `source` that order the events. InvalidArgumentError if it has no known field of that kind."""
     schema = _unwrapped_schema(schema)
     source = schema.field("source").type if "source" in schema.names else pa.null()
     known = [field.name for field in source] if pa.types.is_struct(source) else []

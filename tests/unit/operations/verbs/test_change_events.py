@@ -59,7 +59,7 @@ def stored(table: tf.Table) -> Counter[tuple[Any, ...]]:
 
 
 def one_by_one(rows: list[tuple[Any, ...]], events: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """What a program does that takes the events in their order, by day and number: nulls and NaN first."""
+    """A program that applies the events in their order, by day and number: nulls and NaN first."""
     state = {row[:2]: row for row in rows}
     rank = lambda value: (0, 0) if value is None else (1, 0) if math.isnan(value) else (2, value)  # noqa: E731
     for *row, code, _, _ in sorted(events, key=lambda event: (rank(event[4]), rank(event[5]))):

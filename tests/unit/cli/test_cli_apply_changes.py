@@ -1,0 +1,91 @@
+"""The command line: `apply-changes`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cli_lake import Lake
+
+import tableformat as tf
+
+SCHEMA = pa.schema(
+    [
+        pa.field("customer", pa.string(), nullable=False),
+        pa.field("order", pa.int64(), nullable=False),
+        ("day", pa.date32()),
+    ]
+)
+DAY = dt.date(2026, 1, 2)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.orders", SCHEMA, key=["customer", "order"])
+        table.append(
+            pa.table({"customer": ["ann", "ann"], "order": [1, 2], "day": pa.array([None, None], pa.date32())})
+        )
+        catalog.create_table("db.keyless", SCHEMA).append(table.scan().to_arrow())
+    return Lake(tmp_path / "lake")
+
+
+def rows(lake: Lake, name: str = "db.orders") -> list[tuple[Any, ...]]:
+    with lake.table(name) as table:
+        found = table.scan().to_arrow().sort_by([("customer", "ascending"), ("order", "ascending")])
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def lines(path: Path, *events: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    return path
+
+
+def test_events_of_files_are_applied_once(lake: Lake, tmp_path: Path) -> None:
+    csv = tmp_path / "events.csv"
+    csv.write_text("op,lsn,customer,order,day\nD,1,ann,1,\nU,3,ann,2,2026-01-02\nU,2,ann,2,2026-01-01\n")
+    command = ("apply-changes", "db.orders", csv, "--op-column", "op", "--order-by", "lsn")
+    tried = lake.json(*command, "--dry-run")
+    assert (tried["deleted_row_count"], rows(lake)) == (2, [("ann", 1, None), ("ann", 2, None)])
+    named = ("--application-id", "loader", "--batch-id", "7")
+    assert lake.run(*command, *named).stdout.startswith("1 file applied to db.orders.\nSnapshot ")
+    assert rows(lake) == [("ann", 2, DAY)]
+    more = lines(tmp_path / "more.jsonl", {"customer": "bob", "order": 1, "day": "2026-01-02", "_op": "insert"})
+    lake.json("apply-changes", "db.orders", more, "--in-order")
+    assert lake.json(*command, *named)["already_applied"]
+    assert rows(lake) == [("ann", 2, DAY), ("bob", 1, DAY)]
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> None:
+    """CF-14: values inside of images become those of the columns."""
+    row = {"customer": "ann", "order": 1, "day": "2026-01-02"}
+    events: list[dict[str, Any]] = [
+        {"before": None, "after": row, "op": "u", "source": {"lsn": 5}},
+        {"before": {"customer": "ann", "order": 2, "day": None}, "after": None, "op": "d", "source": {"lsn": 4}},
+    ]
+    given = lines(tmp_path / "events.json", *({"payload": event} if wraps else event for event in events))
+    lake.json("apply-changes", "db.orders", given, "--envelope", "debezium")
+    assert rows(lake) == [("ann", 1, DAY)]
+
+
+def test_rows_without_a_key_go_by_all_columns(lake: Lake, tmp_path: Path) -> None:
+    """CF-15"""
+    gone = lines(tmp_path / "gone.jsonl", {"customer": "ann", "order": 1, "day": None, "_op": "D", "_ts": 1})
+    assert "key=None" in lake.error("apply-changes", "db.keyless", gone)["message"]
+    lake.json("apply-changes", "db.keyless", gone, "--whole-rows")
+    assert rows(lake, "db.keyless") == [("ann", 2, None)]
+    assert lake.error("apply-changes", "db.keyless", gone, "--whole-rows")["type"] == "RowNotFoundError"
+
+
+def test_options_that_do_not_fit(lake: Lake, tmp_path: Path) -> None:
+    some = lines(tmp_path / "some.jsonl", {"customer": "ann", "order": 1, "_op": "U", "_ts": 1})
+    assert lake.run("apply-changes", "db.orders", some, "--order-by", "_ts", "--in-order").status == 2
+    assert "lack 'day'" in lake.error("apply-changes", "db.orders", some)["message"]
+    lake.json("apply-changes", "db.orders", some, "--missing", "keep", "--branch", "main")
+    assert rows(lake) == [("ann", 1, None), ("ann", 2, None)]
