@@ -1,4 +1,4 @@
-"""The page of the guide that needs Spark: its blocks run, in a process with a session of their own."""
+"""The pages of the guide that need Spark: their blocks run, in a process with a session of their own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ SCRIPT = (
 
 
 @pytest.mark.long
-def test_the_stream_that_replaces_by_prefix(tmp_path: Path) -> None:
-    """A smaller form of it is `test_spark_replace_prefix.py`."""
+@pytest.mark.parametrize(("page", "count"), [("stream.md", 4), ("tasks/change-data.md", 7)])
+def test_a_page_prints_what_it_says(page: str, count: int, tmp_path: Path) -> None:
+    """Smaller forms of them are `test_spark_replace_prefix.py` and `test_spark_operations.py`."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "unit"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, ROOT / "docs" / "stream.md"],
+        [sys.executable, "-c", SCRIPT, ROOT / "docs" / page],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": places},
         capture_output=True,
@@ -28,4 +29,4 @@ def test_the_stream_that_replaces_by_prefix(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert int(done.stdout.split()[-1]) == 4
+    assert int(done.stdout.split()[-1]) == count

@@ -11,7 +11,7 @@ from documents import BLOCK, run_document, run_notebook
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
-OF_SPARK = {"stream.md"}
+OF_SPARK = {"stream.md", "tasks/change-data.md"}
 """Pages that tests/spark/test_docs_spark.py runs."""
 WITH_CODE = sorted(name for name, path in PAGES.items() if BLOCK.search(path.read_text()))
 
