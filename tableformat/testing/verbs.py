@@ -16,7 +16,7 @@ from tableformat.testing.key_order import Row, is_covered
 from tableformat.testing.model import ModelClause, ModelVerbs
 from tableformat.testing.strategies import KEY, Filter, Range, equal_rows, filters, prefixes, ranges, rows, table_of
 
-_OPERATIONS: Final = ("I", "U", "D", "update")
+_OPERATIONS: Final = (*("I", "U", "D", "update") * 3, "+U", "update_preimage", "truncate")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from tableformat import Catalog, Table
+from tableformat import Catalog, RangePartitions, Table
 
 ROWS = "customer string, order long, item string"
 EVENTS = f"{ROWS}, op string, at double, number long"
@@ -310,3 +311,54 @@ def test_a_column_that_is_added_stops_a_stream_of_upserts(spark: SparkSession, t
     with pytest.raises(Exception, match="note"):
         query.processAllAvailable()
     assert rows(spark, table) == ["ann 1 a", "ann 2 old", "bob 1 old"]
+
+
+@pytest.mark.since_spark("4.1", "CHECK constraints")
+def test_constraints_are_for_rows_that_are_added(spark: SparkSession, table: Table) -> None:
+    """SP-107, SP-108: a delete event has null in other columns."""
+    spark.sql(f"ALTER TABLE lake.{table.name} ADD CONSTRAINT named CHECK (item IS NOT NULL AND item <> 'bad')")
+    given = [("ann", 1, None, "d", 1.0, 1), ("ann", 2, "new", "u", 1.0, 1)]
+    write(frame(spark, given, EVENTS), table, **CHANGES)
+    write(frame(spark, [("bob", 1)], "customer string, order long"), table, "delete")
+    assert rows(spark, table) == ["ann 2 new"]
+    with pytest.raises(Exception, match="named"):
+        write(frame(spark, [("ann", 2, "bad", "u", 1.0, 1)], EVENTS), table, **CHANGES)
+    with pytest.raises(Exception, match="named"):
+        write(frame(spark, [("ann", 2, "bad")]), table, "upsert")
+
+
+@pytest.mark.since_spark("4.0", "rows with other columns than the table's")
+def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Table) -> None:
+    """SP-108: deletes need no range partition; rows outside of all are refused."""
+    table.range_partitions.define(RangePartitions(on=["order"], bounds=[(0, 5), (5, 10)]))
+    given = [("ann", 1, "a", "U", 1.0, 1), ("ann", 7, "b", "I", 1.0, 1), ("zoe", 99, None, "D", 1.0, 1)]
+    write(frame(spark, [*given, ("bob", 1, None, "D", 2.0, 1)], EVENTS, 1), table, **CHANGES)
+    assert rows(spark, table) == ["ann 1 a", "ann 2 old", "ann 7 b"]
+    with pytest.raises(AnalysisException, match="99"):
+        write(frame(spark, [("zoe", 99, "c", "I", 1.0, 1)], EVENTS), table, **CHANGES)
+
+
+@pytest.mark.since_spark("4.0", "rows with other columns than the table's")
+@pytest.mark.parametrize("seed", range(4))
+def test_batches_of_events_are_applied_as_if_one_by_one(spark: SparkSession, table: Table, seed: int) -> None:
+    """SP-108: against a program that takes the events one by one."""
+    draw = random.Random(seed)
+    state = {("ann", 1): "old", ("ann", 2): "old", ("bob", 1): "old"}
+    for batch in range(3):
+        places = draw.sample(range(100), 12)
+        events: list[tuple[Any, ...]] = []
+        for place in places:
+            code = draw.choice(["I", "update_postimage", "+U", "D", "-D", "update_preimage", "T" if batch else "c"])
+            key = (None, None) if code == "T" else (draw.choice(["ann", "bob", "cem"]), draw.randrange(3))
+            events.append(
+                (*key, None if code in ("T", "D", "-D", "update_preimage") else f"v{place}", code, 0.0, place)
+            )
+        for customer, order, item, code, _, _ in sorted(events, key=lambda event: event[5]):
+            if code == "T":
+                state.clear()
+            elif item is None:
+                state.pop((customer, order), None)
+            else:
+                state[customer, order] = item
+        write(frame(spark, events, EVENTS, draw.choice([1, 2, 5])), table, **CHANGES)
+        assert rows(spark, table) == sorted(f"{customer} {order} {item}" for (customer, order), item in state.items())

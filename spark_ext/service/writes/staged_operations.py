@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,15 +26,15 @@ from tableformat.write.staged import StagedFiles
 
 
 @method("check_operation")
-def check_operation(session: Session, request: Request) -> str:
-    """The operation in the options of a write; "replace" without one. Errors come before Spark
+def check_operation(session: Session, request: Request) -> dict[str, Any]:
+    """The operation in the options of a write, as a plan has it. Errors come before Spark
     compares the columns of the rows with the table's."""
     table = session.pinned(Pin.from_json(request.arguments["pin"]))
     options = WriteOptions.parse(request.arguments["options"], table=table.name)
     schema = table.metadata.schema()
     key = key_names(schema, key_field_ids(schema, table.metadata.properties))
     options.operation.check(key, options.order_by, table.name)
-    return options.operation.name or "replace"
+    return options.operation.plan()
 
 
 def stage_operation(

@@ -51,12 +51,15 @@ final class LakeTable
     this.takesReplacement = accepted != null;
   }
 
-  /** The same table for one write, of rows with these columns (SP-98). `isChecked`: whether its CHECK constraints are for them. */
-  LakeTable taking(StructType accepted, boolean isChecked) {
+  /** The CHECK constraints by name. */
+  Map<String, String> checks() {
+    return Json.map(description.get("checks"));
+  }
+
+  /** The same table for one write, of rows with these columns (SP-98) and these CHECK constraints. */
+  LakeTable taking(StructType accepted, Map<String, String> checks) {
     ObjectNode described = description.deepCopy();
-    if (!isChecked) {
-      described.putObject("checks");
-    }
+    described.set("checks", Json.object(checks));
     return new LakeTable(catalog, identifier, described, accepted);
   }
 

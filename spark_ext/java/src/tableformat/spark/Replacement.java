@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StringType;
@@ -19,8 +21,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param prefix leading key columns
  * @param orderBy columns that tell an older message of a prefix from a newer one
  * @param opColumn the column that says what each row does; null for other operations than "changes"
+ * @param upserts the codes of rows that are added, in capitals
  */
-record Replacement(String operation, List<String> prefix, List<String> orderBy, String opColumn) {
+record Replacement(String operation, List<String> prefix, List<String> orderBy, String opColumn, List<String> upserts) {
   static final String OPERATION = "operation";
   private static final String OP_COLUMN = "op-column";
   private static final String PREFIX = "replace-prefix";
@@ -33,11 +36,13 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
   static Replacement of(CaseInsensitiveStringMap options, LakeTable table) {
     List<String> orderBy = names(options.getOrDefault(ORDER_BY, ""));
     if (!options.containsKey(OPERATION) && !options.containsKey(OP_COLUMN)) {
-      return options.containsKey(PREFIX) ? new Replacement("replace", names(options.get(PREFIX)), orderBy, null) : null;
+      return options.containsKey(PREFIX) ? new Replacement("replace", names(options.get(PREFIX)), orderBy, null, List.of()) : null;
     }
     ObjectNode arguments = table.arguments().set("options", Json.object(options.asCaseSensitiveMap()));
-    JsonNode operation = table.catalog().call("check_operation", arguments).result();
-    return new Replacement(operation.asText(), List.of(table.key()), orderBy, options.get(OP_COLUMN));
+    JsonNode checked = table.catalog().call("check_operation", arguments).result();
+    return new Replacement(
+        checked.get("operation").asText(), List.of(table.key()), orderBy, options.get(OP_COLUMN),
+        List.of(Json.strings(checked.get("codes").get("upsert"))));
   }
 
   private static List<String> names(String text) {
@@ -45,14 +50,27 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
   }
 
   /**
-   * The table for this write, of rows with these columns. CHECK constraints are for rows that are added. `byName`: whether columns are
-   * found by their names.
+   * The table for this write, of rows with these columns. `byName`: whether columns are found by their names.
    */
   LakeTable target(LakeTable table, StructType rows, boolean byName) {
     if (byName && (operation.equals(UPSERT) || operation.equals(CHANGES))) {
       refuseLacking(table, rows);
     }
-    return table.taking(accepted(table.schema(), rows), !operation.equals(DELETE));
+    return table.taking(accepted(table.schema(), rows), checks(table));
+  }
+
+  /** CHECK constraints are for rows that are added. */
+  private Map<String, String> checks(LakeTable table) {
+    if (operation.equals(DELETE)) {
+      return Map.of();
+    }
+    if (!operation.equals(CHANGES)) {
+      return table.checks();
+    }
+    String isUpsert = "upper(" + Names.quoted(opColumn) + ") IN ('" + String.join("', '", upserts) + "')";
+    Map<String, String> checks = new HashMap<>();
+    table.checks().forEach((name, condition) -> checks.put(name, "NOT (" + isUpsert + ") OR (" + condition + ")"));
+    return checks;
   }
 
   /** CP-27: Spark writes null for a column that the rows lack, and the stored value would be gone. */
