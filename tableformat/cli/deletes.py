@@ -22,6 +22,8 @@ from tableformat.cli.options import (
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tableformat.deletes.spans.spans import SpanArray
     from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.options import CommitKeywords
@@ -36,10 +38,20 @@ def delete_prefix(
     context: typer.Context,
     table: WritableTableArgument,
     prefix: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="COLUMN=VALUE...", help="Values of the first key columns, such as id1=A id2=3."),
-    ],
+    ] = None,
     *,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Delete every prefix in this file instead: Parquet, CSV, or JSON with a row a line.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
@@ -48,28 +60,44 @@ def delete_prefix(
 ) -> None:
     """Delete every row whose key begins with the given values, reading none."""
     from tableformat.deletes.spans.spans import spans_of_prefixes
-    from tableformat.display.text import literal
     from tableformat.keys.key_columns import KeyColumns
-    from tableformat.keys.value_text import parse_value
     from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
+    if bool(prefix) == (source is not None):
+        raise typer.BadParameter("give COLUMN=VALUE or --from FILE.")
     batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
-    texts = _assignments(prefix)
+    texts = _assignments(prefix or [])
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    schema = handle.iceberg.schema()
-    values = {name: parse_value(text, name, schema, where=handle.name) for name, text in texts.items()}
-
-    def spans() -> SpanArray:
-        draft = Draft(handle.iceberg, handle.branch)
-        return spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefix_table(draft, values))
-
-    what = ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
+    values, what = _values_given(handle, texts) if source is None else _values_of_file(handle, source)
     if dry_run:
-        _preview(session, handle, spans(), what)
+        draft = Draft(handle.iceberg, handle.branch)
+        key = KeyColumns.of(draft.schema, draft.key_field_ids)
+        _preview(session, handle, spans_of_prefixes(key, prefix_table(draft, values)), what)
     else:
         _delete(session, handle, lambda: handle.delete_prefix(values, **batch), what)
+
+
+def _values_given(table: Table, texts: dict[str, str]) -> tuple[dict[str, Any], str]:
+    """The values of a prefix, and the prefix as text."""
+    from tableformat.display.text import literal
+    from tableformat.keys.value_text import parse_value
+
+    schema = table.iceberg.schema()
+    values = {name: parse_value(text, name, schema, where=table.name) for name, text in texts.items()}
+    return values, ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
+
+
+def _values_of_file(table: Table, path: Path) -> tuple[pa.Table, str]:
+    """All prefixes of a file, and their number as text."""
+    from tableformat.cli.load import rows_of_files, unreadable_is_refused
+    from tableformat.display.text import counted
+    from tableformat.write.rows.rows import as_reader
+
+    with unreadable_is_refused([path]):
+        prefixes = as_reader(rows_of_files([path], table.schema), what=str(path)).read_all()
+    return prefixes, f"the {counted(prefixes.num_rows, 'key')} of {path}"
 
 
 def delete_range(

@@ -48,7 +48,7 @@ def call_procedure(session: Session, request: Request) -> Answer:
     """PR-5, PR-21: run one to its end, in this process, and answer its rows."""
     load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
-    arguments = {name: _argument(session, value) for name, value in request.arguments["arguments"].items()}
+    arguments = {name: _argument(session, request, value) for name, value in request.arguments["arguments"].items()}
     rows, views = procedure.run(
         lambda branch: session.load(request.table, branch=branch) if procedure.has_table else session,
         arguments,
@@ -58,8 +58,10 @@ def call_procedure(session: Session, request: Request) -> Answer:
     return Answer(result, [arrow_stream(rows)])
 
 
-def _argument(session: Session, value: dict[str, Any]) -> Any:
+def _argument(session: Session, request: Request, value: dict[str, Any]) -> Any:
     """As its parameter's role wants it."""
+    if "rows" in value:
+        return pa.ipc.open_stream(request.parts[value["rows"]]).read_all()
     if "table" in value:
         return session.load(tuple(value["table"]))
     if "name" in value:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_ext.service.procedures.column_names import as_spelled
-from spark_ext.service.procedures.key_values import bound, prefix_table
+from spark_ext.service.procedures.key_values import bound, prefix_table, source_prefixes
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
@@ -33,15 +33,29 @@ _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or s
 
 
 @procedure(
-    Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
+    Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them."),
     _MODE,
     DRY_RUN,
     *COMMIT,
+    Parameter("source", "string", "A table or view whose rows are the prefixes, instead of prefix.", role="rows"),
     columns=_DELETED,
 )
-def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
-    """Delete every row whose key begins with the prefix, without reading any."""
-    result = table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run, **named_commit(commit))
+def delete_prefix(
+    table: Table,
+    *,
+    prefix: Any = None,
+    mode: str = "auto",
+    dry_run: bool = False,
+    source: pa.Table | None = None,
+    **commit: Any,
+) -> Rows:
+    """Delete every row whose key begins with the prefix, or with a row of the source, without reading any."""
+    if (prefix is None) == (source is None):
+        raise InvalidArgumentError(
+            "delete_prefix: give prefix, or source, a table or view whose rows are the prefixes."
+        )
+    prefixes = prefix_table(table, prefix) if source is None else source_prefixes(table, source)
+    result = table.delete_prefix(prefixes, mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
 
 

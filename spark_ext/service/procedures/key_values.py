@@ -42,6 +42,20 @@ def prefix_table(table: Table, prefix: Any) -> pa.Table:
     return pa.table(columns)
 
 
+def source_prefixes(table: Table, rows: pa.Table) -> pa.Table:
+    """PR-25: the rows of a source as prefixes, for `Table.delete_prefix`. Spark has a uuid as text."""
+    names = [as_spelled(name, table.key) for name in rows.column_names]
+    columns = []
+    for name, values in zip(names, rows.columns, strict=True):
+        column_type = _type_of(table, name, table.key)
+        if isinstance(column_type, UUIDType):
+            values = array_of_values(  # noqa: PLW2901
+                [_fitting(value, column_type, name) for value in values.to_pylist()], column_type, name=name
+            )
+        columns.append(values)
+    return pa.table(columns, names=names)
+
+
 def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tuple[Any, ...] | None:
     """The values of a bound over the columns `on`; None is open."""
     if value is None:

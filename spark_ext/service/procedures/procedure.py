@@ -71,9 +71,10 @@ def array_of(element: str) -> SparkType:
     return {"type": "array", "elementType": element, "containsNull": True}
 
 
-Role: TypeAlias = Literal["value", "table", "other_table", "name", "source", "file_list", "condition"]
+Role: TypeAlias = Literal["value", "table", "other_table", "name", "rows", "source", "file_list", "condition"]
 """What an argument is: a value; the table that the procedure is about; text that names another table, as `table` does
 (PR-2, PR-21), of which the function gets the table; a name in the catalog that need not be there, as its parts; a table
+or view that Spark reads, of which the function gets the distinct rows as an Arrow table (PR-25, `SourceRows`); a table
 or directory of files that Spark knows, which the Java side's `SourceTables` describes; a view of the session that lists
 files (`FileLists`), of which the function gets `file_path` and `last_modified`; text of a condition over the table, of
 which the function gets the parts (`conditions.py`)."""

@@ -83,6 +83,25 @@ class TestDeletePrefix:
             lake.json("delete-prefix", TABLE, *prefix)
             assert before - len(live_keys(lake)) == expected
 
+    @pytest.mark.parametrize("name", ["keys.csv", "keys.jsonl"])
+    def test_prefixes_of_a_file(self, lake: Lake, tmp_path: Path, name: str) -> None:
+        path, rows = tmp_path / name, live_keys(lake)
+        text = "id2,id1\n1,C\n0,B\n" if name.endswith("csv") else '{"id2": 1, "id1": "C"}\n{"id2": 0, "id1": "B"}\n'
+        path.write_text(text)
+        counted = lake.json("delete-prefix", TABLE, "--from", path, "--dry-run")["live_row_count"]
+        run = lake.run("delete-prefix", TABLE, "--from", path)
+        assert run.stdout.startswith(f"db.calendars: deleted the 2 keys of {path}.\nSnapshot ")
+        assert [row for row in rows if row not in live_keys(lake)] == [("B", 0), ("C", 2), ("C", 3)]
+        assert counted == 3
+
+    def test_files_that_are_not_prefixes_change_nothing(self, lake: Lake, tmp_path: Path) -> None:
+        before = snapshot_id(lake)
+        for text, kind in (("id2\n1\n", "InvalidKeyError"), ("id1,id2\nA,x\n", "InvalidArgumentError")):
+            (tmp_path / "keys.csv").write_text(text)
+            assert lake.error("delete-prefix", TABLE, "--from", tmp_path / "keys.csv")["type"] == kind
+        assert lake.run("delete-prefix", TABLE, "id1=A", "--from", tmp_path / "keys.csv").status == 2
+        assert snapshot_id(lake) == before
+
     @pytest.mark.parametrize(
         ("prefix", "kind", "message"),
         [

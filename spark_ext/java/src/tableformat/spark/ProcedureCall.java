@@ -2,6 +2,8 @@ package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.DataType;
@@ -25,6 +27,7 @@ final class ProcedureCall {
    */
   static ArrowRows.Rows run(LakeCatalog catalog, JsonNode description, DataType[] types, InternalRow row) {
     ObjectNode values = Json.object();
+    List<byte[]> parts = new ArrayList<>();
     Identifier table = null;
     for (int i = 0; i < types.length; i++) {
       JsonNode parameter = description.get("parameters").get(i);
@@ -38,6 +41,10 @@ final class ProcedureCall {
         case "name" -> values.set(name, Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
         case "condition" -> values.set(name, Json.object().set("condition", TableCondition.of(catalog, table, text)));
         case "file_list" -> values.set(name, Json.object().set("file_list", FileLists.of(text)));
+        case "rows" -> {
+          values.set(name, Json.object().put("rows", parts.size()));
+          parts.add(SourceRows.of(catalog, table, text));
+        }
         case "source" -> values.set(name, Json.object().set("source", SourceTables.of(text)));
         default -> values.set(name, ValueJson.of(value, types[i]));
       }
@@ -50,7 +57,7 @@ final class ProcedureCall {
     }
     Sidecar.Answer answer;
     try {
-      answer = catalog.callOnce("call_procedure", arguments);
+      answer = catalog.callOnce("call_procedure", arguments, parts.toArray(byte[][]::new));
     } finally {
       // Also after a failure: some jobs commit more than once.
       if (table != null && description.get("changes_table").asBoolean()) {
