@@ -36,6 +36,7 @@ _MODULES: Final = (
     "writes.write_plan",
     "writes.commits",
     "writes.deletes",
+    "writes.deletes_of_keys",
     "writes.partitions",
     "ddl.staged_tables",
     "procedures.calls",

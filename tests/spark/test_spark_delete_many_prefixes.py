@@ -50,7 +50,7 @@ def left(spark: SparkSession, table: Table, *, branch: str = "main") -> str:
 
 
 def span_count(table: Table) -> int:
-    """Spans of the newest snapshot's delete files, each of which is a range delete file."""
+    """The number of spans in the newest snapshot's range delete files."""
     entries = table.refresh().inspect.delete_files().to_pylist()
     return sum(entry["record_count"] for entry in entries)
 

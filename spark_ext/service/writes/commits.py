@@ -130,7 +130,7 @@ def _commit_rows(
     else:
         assert mode == OVERWRITE, mode
         verb = partial(_stage_overwrite, target, context, arguments["predicates"], staged)
-    verb = _reading(reads, verb, relies=mode == APPEND)
+    verb = reading(reads, verb, relies=mode == APPEND)
     return _commit(session, request, target, verb, None if pin is None else Pin.from_json(pin), summary=rows.summary)
 
 
@@ -198,19 +198,19 @@ def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
     return (arguments.get("reads") or []) if pin is not None and pin["branch"] == target.branch else []
 
 
-def _reading(reads: Reads, verb: Verb, *, relies: bool) -> Verb:
+def reading(reads: Reads, verb: Verb, *, relies: bool) -> Verb:
     """The verb of a statement that read the table as well, which the conflict rules have to know (CP-5). `relies`: it
     adds rows because of those that it read, or of those that were missing (CP-38)."""
     if not reads:
         return verb
 
-    def reading(draft: Draft) -> None:
+    def verb_that_read(draft: Draft) -> None:
         tasks = draft.plan(_where_read(reads, draft.view.schema))
         verb(draft)
         if relies:
             _rely_on_rows_read(draft, tasks, {})
 
-    return reading
+    return verb_that_read
 
 
 def _rely_on_rows_read(draft: Draft, tasks: Iterable[RowTask], deleted: Mapping[str, PositionSet]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema, index_by_name
+from pyiceberg.table import Table as LoadedTable
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import DELETE_MODE, Pin, Session
@@ -47,6 +49,8 @@ from tableformat.scan.planner import plan_scan
 
 DELETE_MODES: Final = ("auto", "scan")
 _ASKED_FOR: Final = f"the session's {DELETE_MODE} is 'scan'"
+
+Verb: TypeAlias = Callable[[Draft], None]
 
 
 @method("can_delete_where")
@@ -115,31 +119,53 @@ def _why_rows_are_found(view: SnapshotView, condition: str, *, is_exact: bool) -
 def delete_where(session: Session, request: Request) -> dict[str, Any]:
     """Delete the rows that the predicates match, all rows without any: what `can_delete_where` said yes to."""
     arguments = request.arguments
-    pin = Pin.from_json(arguments["pin"])
-    given = {**options_of_delete(arguments["settings"]), **arguments["options"]}
-    options = WriteOptions.parse(given, table=".".join(pin.table), default_branch=pin.branch)
-    known = (BRANCH, APPLICATION_ID, BATCH_ID, f"{SNAPSHOT_PROPERTY}<name>")
-    for name in arguments["options"]:
-        if name.casefold() not in (*known, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
-            raise UnknownOptionError(name, known, where="a delete")
-    wap = WriteAuditPublish.of(arguments, session.pinned(pin))
-    is_named = options.names_branch or names_state(request, pin)
-    branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
-    table = session.load(pin.table, branch=branch)
-    planned = session.view(pin).schema
+    delete_on = DeleteOnBranch.of(session, request, arguments["options"])
+    table = session.load(delete_on.pin.table, branch=delete_on.branch)
+    planned = session.view(delete_on.pin).schema
     where = still_exact_filter(arguments["predicates"], table.view.schema, planned=planned, subject="a delete")
-    verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto")
-    application_id, batch_id = options.batch or (arguments["application_id"], arguments["batch_id"])
-    committing = CommitOptions(
-        application_id=application_id,
-        batch_id=batch_id,
-        snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
-        is_staged=wap.wap_id is not None,
-    )
-    result = run_verb(verb, partial(Draft, table.iceberg, branch), committing, one_shot=False)
-    if result.attempts and not committing.is_staged:
-        after_commit(table.iceberg, branch, executor=session.upkeep_executor)
-    return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
+    mode = "scan" if takes_whole_files(table.view, where, table.branch) else "auto"
+    return delete_on.commit(session, table.iceberg, partial(delete, where=where, mode=mode), one_shot=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOnBranch:
+    """A DELETE without a job: where it is committed, and how."""
+
+    pin: Pin
+    """What the statement reads."""
+    branch: str
+    options: CommitOptions
+
+    @classmethod
+    def of(cls, session: Session, request: Request, given: Mapping[str, str]) -> DeleteOnBranch:
+        """`given` are the options of the statement, which Spark hands over since 4.3. UnknownOptionError for others
+        than those of a delete."""
+        arguments = request.arguments
+        pin = Pin.from_json(arguments["pin"])
+        settings = {**options_of_delete(arguments["settings"]), **given}
+        options = WriteOptions.parse(settings, table=".".join(pin.table), default_branch=pin.branch)
+        known = (BRANCH, APPLICATION_ID, BATCH_ID, f"{SNAPSHOT_PROPERTY}<name>")
+        for name in given:
+            if name.casefold() not in (*known, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
+                raise UnknownOptionError(name, known, where="a delete")
+        wap = WriteAuditPublish.of(arguments, session.pinned(pin))
+        is_named = options.names_branch or names_state(request, pin)
+        branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
+        application_id, batch_id = options.batch or (arguments["application_id"], arguments["batch_id"])
+        committing = CommitOptions(
+            application_id=application_id,
+            batch_id=batch_id,
+            snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
+            is_staged=wap.wap_id is not None,
+        )
+        return cls(pin, branch, committing)
+
+    def commit(self, session: Session, iceberg: LoadedTable, verb: Verb, *, one_shot: bool) -> dict[str, Any]:
+        """Run the verb over the table as it was loaded, once, or until it meets no conflict."""
+        result = run_verb(verb, partial(Draft, iceberg, self.branch), self.options, one_shot=one_shot)
+        if result.attempts and not self.options.is_staged:
+            after_commit(iceberg, self.branch, executor=session.upkeep_executor)
+        return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 
 def still_exact_filter(

@@ -62,20 +62,33 @@ def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
     )
 
 
+def explain_delete_of_keys(draft: Draft, columns: Sequence[str]) -> DeletePart:
+    """What a delete writes of keys whose columns lead the key."""
+    if draft.blind_deletes != BLIND_DELETES_DEFAULT:
+        return _values_part(draft, ", ".join(columns), BlindForm.KEYS)
+    is_equality = draft.prefix_encoding == "equality"
+    return _values_part(draft, ", ".join(columns), BlindForm.ENCODED_KEYS if is_equality else BlindForm.RANGE)
+
+
 def _blind_parts(draft: Draft, conditions: Sequence[KeyCondition]) -> Iterator[DeletePart]:
     key = draft.key_field_ids if draft.has_key else ()
-    named = f"the key ({', '.join(draft.key_names)})" if key else "a key, which the table does not have"
     for condition in conditions:
-        pinned = ", ".join(column.name for column, _ in condition.points)
-        if draft.blind_deletes != BLIND_DELETES_DEFAULT:
-            yield DeletePart("equality delete", f"{pinned} has values, and {BLIND_DELETES} is {draft.blind_deletes!r}")
-            continue
-        match blind_form(condition, key, draft.prefix_encoding):
-            case BlindForm.KEYS:
-                yield DeletePart("equality delete", f"{pinned} has values that do not lead {named}")
-            case BlindForm.ENCODED_KEYS:
-                yield DeletePart("equality delete", f"{pinned} leads {named}, and {PREFIX_ENCODING} is 'equality'")
-            case BlindForm.RANGE if condition.interval is not None:
-                yield DeletePart("range delete", f"{condition.interval.column.name} is limited to an interval")
-            case BlindForm.RANGE:
-                yield DeletePart("range delete", f"{pinned} leads {named}" if pinned else f"it is all of {named}")
+        form = blind_form(condition, key, draft.prefix_encoding)
+        if form is BlindForm.RANGE and condition.interval is not None and draft.blind_deletes == BLIND_DELETES_DEFAULT:
+            yield DeletePart("range delete", f"{condition.interval.column.name} is limited to an interval")
+        else:
+            yield _values_part(draft, ", ".join(column.name for column, _ in condition.points), form)
+
+
+def _values_part(draft: Draft, pinned: str, form: BlindForm) -> DeletePart:
+    """Of columns that have values; of all rows where there are none."""
+    named = f"the key ({', '.join(draft.key_names)})" if draft.has_key else "a key, which the table does not have"
+    if draft.blind_deletes != BLIND_DELETES_DEFAULT:
+        return DeletePart("equality delete", f"{pinned} has values, and {BLIND_DELETES} is {draft.blind_deletes!r}")
+    match form:
+        case BlindForm.KEYS:
+            return DeletePart("equality delete", f"{pinned} has values that do not lead {named}")
+        case BlindForm.ENCODED_KEYS:
+            return DeletePart("equality delete", f"{pinned} leads {named}, and {PREFIX_ENCODING} is 'equality'")
+        case BlindForm.RANGE:
+            return DeletePart("range delete", f"{pinned} leads {named}" if pinned else f"it is all of {named}")

@@ -1,7 +1,11 @@
 package tableformat.spark;
 
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Dataset$;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSession$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.Option;
 
 /** The session of a statement: Spark 4 has another class for one that is not of a Connect client. */
@@ -15,5 +19,10 @@ final class Sessions {
   /** None where a catalog is used without a session. */
   static Option<SparkSession> found() {
     return SparkSession$.MODULE$.getActiveSession();
+  }
+
+  /** The rows of a plan. */
+  static Dataset<Row> rows(LogicalPlan plan) {
+    return Dataset$.MODULE$.ofRows(active(), plan);
   }
 }

@@ -1,5 +1,9 @@
 package tableformat.spark;
 
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
 import scala.Option;
@@ -15,5 +19,10 @@ final class Sessions {
   /** None where a catalog is used without a session. */
   static Option<SparkSession> found() {
     return SparkSession$.MODULE$.getActiveSession();
+  }
+
+  /** The rows of a plan. */
+  static Dataset<Row> rows(LogicalPlan plan) {
+    return Dataset$.MODULE$.ofRows(active(), plan);
   }
 }

@@ -24,8 +24,10 @@ final class ExplainDelete {
   static ArrayNode run(ExplainCommand explained) {
     var execution = Sessions.active().sessionState()
         .executePlan(explained.logicalPlan(), CommandExecutionMode.SKIP());
-    String plan = execution.explainString(explained.mode());
-    JsonNode parts = parts(execution.optimizedPlan());
+    LogicalPlan optimized = execution.optimizedPlan();
+    String plan = (optimized instanceof DeleteKeysCommand delete ? delete.keys().queryExecution() : execution)
+        .explainString(explained.mode());
+    JsonNode parts = parts(optimized);
     StringBuilder text = new StringBuilder();
     if (parts != null) {
       text.append("== Delete ==\n");
@@ -39,6 +41,11 @@ final class ExplainDelete {
 
   /** Null where Spark's plan says nothing of a delete, such as for a condition that is always false. */
   private static JsonNode parts(LogicalPlan plan) {
+    if (plan instanceof DeleteKeysCommand delete) {
+      ObjectNode arguments = delete.table().arguments();
+      arguments.set("columns", Json.array(delete.columns().toArray(String[]::new)));
+      return delete.table().catalog().call("explain_delete_keys", arguments).result();
+    }
     if (plan instanceof DeleteFromTableWithFilters delete && table(delete.table()) instanceof LakeTable lake) {
       List<Predicate> predicates = Scala.list(delete.condition());
       return parts(lake, ExpressionJson.of(predicates.toArray(new Predicate[0])), "");

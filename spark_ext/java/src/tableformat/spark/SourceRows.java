@@ -53,7 +53,8 @@ final class SourceRows {
     }
   }
 
-  private static byte[] serialized(Dataset<Row> rows) {
+  /** Rows as an Arrow stream. */
+  static byte[] serialized(Dataset<Row> rows) {
     StructType schema = rows.schema();
     var converter = CatalystTypeConverters$.MODULE$.createToCatalystConverter(schema);
     ArrowWriter values = ArrowWriters.of(schema);

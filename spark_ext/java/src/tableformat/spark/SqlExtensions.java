@@ -13,6 +13,7 @@ public final class SqlExtensions extends AbstractFunction1<SparkSessionExtension
     SchemaMerging.heed(extensions);
     PastStates.keep(extensions);
     InsertReplace.heed(extensions);
+    DeleteByKeys.heed(extensions);
     ReplacementColumns.accept(extensions);
     return BoxedUnit.UNIT;
   }
