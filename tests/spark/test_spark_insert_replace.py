@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from test_spark_replace_prefix import COLUMNS, rows, table
 
-from tableformat import Table
+from tableformat import Catalog, Table
 
 __all__ = ["table"]
 
@@ -72,15 +73,64 @@ def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_ro
 
 
 @pytest.mark.parametrize(
+    "clause",
+    [
+        "REPLACE USING (v) SELECT * FROM {new}",
+        "REPLACE USING (V) SELECT * FROM {new}",
+        pytest.param("AS t REPLACE ON t.v = s.v (SELECT * FROM {new}) AS s", marks=REPLACE_ON),
+    ],
+)
+def test_rows_with_equal_values_are_replaced_blindly(spark: SparkSession, table: Table, clause: str) -> None:
+    """SQ-34: one equality delete; a null equals nothing."""
+    new = spark.createDataFrame([("a", 2, 5, "old"), ("c", 9, 0, "new"), ("a", 2, 6, None)], COLUMNS)
+    new.createOrReplaceTempView("equal_rows")
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('z', 1, 1, NULL), ('z', 2, 2, 'kept')")
+    spark.sql(f"INSERT INTO lake.{table.name} " + clause.format(new="equal_rows"))
+    assert rows(spark, table) == ["a2.5 old", "a2.6 None", "c9.0 new", "z1.1 None", "z2.2 kept"]
+    deletes = table.refresh().inspect.delete_files()
+    assert (deletes["content"].to_pylist(), deletes["record_count"].to_pylist()) == ([2], [2])
+    assert len(table.history()) == 3
+
+
+@pytest.mark.parametrize("blind", ["equality", "off"])
+def test_equal_rows_of_some_columns_of_the_key(spark: SparkSession, table: Table, new_rows: str, blind: str) -> None:
+    """SQ-34, SP-22: without blind deletes the rows are found."""
+    table.set_properties({"write.delete.blind": blind})
+    statement = f"INSERT INTO lake.{table.name} REPLACE USING (n, id1) SELECT * FROM {new_rows}"
+    assert "replaceEqual=id1,n)" in spark.sql(f"EXPLAIN {statement}").collect()[0][0]
+    spark.sql(statement.replace("FROM new_rows", "FROM (SELECT id1, id2, 1 AS n, v FROM new_rows WHERE n = 5)"))
+    assert rows(spark, table) == ["a1.0 old", "a2.0 old", "a2.1 new", "b1.0 old", "b1.1 old"]
+    assert table.refresh().inspect.delete_files()["content"].to_pylist() == [2 if blind == "equality" else 1]
+
+
+def test_a_table_without_a_key_is_replaced_by_values(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-34."""
+    table = lake.create_table((namespace, "cities"), pa.schema([("city", pa.string()), ("n", pa.int64())]))
+    table.append(pa.table({"city": ["Oslo", "Oslo", "Rome"], "n": [1, 2, 3]}))
+    spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (city) VALUES ('Oslo', 9), ('Bonn', 8)")
+    found = spark.sql(f"SELECT city, n FROM lake.{table.name} ORDER BY n").collect()
+    assert [(row.city, row.n) for row in found] == [("Rome", 3), ("Bonn", 8), ("Oslo", 9)]
+
+
+def test_values_that_are_not_compared_exactly_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-34, DA-5."""
+    table = lake.create_table((namespace, "f"), pa.schema([("weight", pa.float64())]))
+    with pytest.raises(AnalysisException, match="floating"):
+        spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (weight) VALUES (1.5)")
+    writer = spark.sql("SELECT 1.5D AS weight").writeTo(f"lake.{table.name}")
+    both = writer.option("replace-equal", "weight").option("replace-prefix", "weight")
+    with pytest.raises(AnalysisException, match="replace-equal and replace-prefix exclude each other"):
+        both.append()
+    assert table.refresh().snapshot_id is None
+
+
+@pytest.mark.parametrize(
     ("clause", "instead"),
     [
-        ("REPLACE USING (id2) SELECT * FROM {new}", "first columns of the key"),
-        ("REPLACE USING (id1, v) SELECT * FROM {new}", "MERGE INTO"),
-        ("REPLACE USING (id1, nothing) SELECT * FROM {new}", "first columns of the key"),
+        ("REPLACE USING (id1, nothing) SELECT * FROM {new}", "no column nothing"),
         *(
             pytest.param(f"AS t REPLACE ON {condition} (SELECT * FROM {{new}}) AS s", instead, marks=REPLACE_ON)
             for condition, instead in (
-                ("t.id2 = s.id2", "first columns of the key"),
                 ("t.id1 > s.id1", "MERGE INTO"),
                 ("t.id1 = 'a'", "REPLACE WHERE"),
                 ("t.id1 = s.v", "MERGE INTO"),
@@ -89,12 +139,12 @@ def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_ro
         ),
     ],
 )
-def test_what_is_not_a_prefix_of_the_key_is_refused(
+def test_other_conditions_are_refused(
     spark: SparkSession, table: Table, new_rows: str, clause: str, instead: str
 ) -> None:
-    """SQ-31: nothing is changed, and the error names the statement to use."""
+    """SQ-31, SQ-34: nothing is changed, and the error names the statement to use."""
     before = table.refresh().snapshot_id
     with pytest.raises(AnalysisException, match=instead) as error:
         spark.sql(f"INSERT INTO lake.{table.name} " + clause.format(new=new_rows))
-    assert error.value.getCondition() == "TABLEFORMAT_UNSUPPORTED"
+    assert error.value.getCondition() in ("TABLEFORMAT_UNSUPPORTED", "TABLEFORMAT_INVALID_ARGUMENT")
     assert table.refresh().snapshot_id == before

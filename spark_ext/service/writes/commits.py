@@ -17,6 +17,7 @@ from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, any_of, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
+from spark_ext.service.writes.equal_replacement import stage_replaced_values, values_to_replace
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import Diversion, divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.row_operation import DELETE
@@ -288,6 +289,8 @@ class _Rows:
     """SP-107: the keys and prefixes that are deleted, for which no row is added."""
     truncates: pa.Table | None = None
     """SP-108: the values of the order columns in events that empty the table."""
+    equal: pa.Table | None = None
+    """SQ-34: values of some columns, whose rows are replaced."""
 
 
 def _inside(
@@ -323,6 +326,7 @@ def _rows_to_commit(
         yield _Rows(staged, None, deleted=deleted_keys_of(reports, context))
         return
     names = target.replace_prefix
+    equal = values_to_replace(reports, target.replace_equal, context.schema)
     prefixes = prefixes_of(reports, names, context.schema) if names else None
     messages = tuple(messages_of(reports, names, context.schema)) if names else ()
     key = key_names(context.schema, context.key_field_ids)
@@ -338,7 +342,7 @@ def _rows_to_commit(
     if not is_applied:
         refuse_duplicates(reports, key, context.schema, table=name)
     if is_applied or not (refused or outside):
-        yield _Rows(staged, prefixes, truncates=truncates_of(reports, names) if names else None)
+        yield _Rows(staged, prefixes, truncates=truncates_of(reports, names) if names else None, equal=equal)
         left = rows_left_to_publish(table.iceberg, target.branch, options) if is_applied else None
         if left is not None and target.refused_rows_table is not None:
             publish_rows(session, left, options, is_alone=False)
@@ -396,6 +400,7 @@ def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft
     adopt = partial(draft.adopt_files, rows.staged, held_against=target.held_properties)
     stage_operation(draft, target.operation, context, rows.staged, adopt, rows.truncates)
     stage_deleted_keys(draft, context, rows.deleted)
+    stage_replaced_values(draft, rows.equal, context.schema)
     if not target.operation and rows.prefixes is not None and rows.prefixes.num_rows:
         stage_prefixes(draft, rows.prefixes, named_in=context.schema)
     if target.interval is not None:

@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.states.option_values import warn_of_idle_options
+from spark_ext.service.writes.equal_replacement import REPLACE_EQUAL, equal_columns
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.row_operation import NO_OPERATION, OP_COLUMN, OPERATION, RowOperation
 from tableformat.commit.snapshot_summary import check_own_names
@@ -69,6 +70,7 @@ OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 _KNOWN: Final = (
     *(
         REPLACE_PREFIX,
+        REPLACE_EQUAL,
         OPERATION,
         OP_COLUMN,
         ORDER_BY,
@@ -116,6 +118,8 @@ class WriteOptions:
     """SP-99: the names of the application and of the batch that the caller gives."""
     operation: RowOperation = NO_OPERATION
     """SP-106: what the rows do, besides being added."""
+    replace_equal: tuple[str, ...] = ()
+    """SQ-34: rows with the same values in these columns are deleted by the commit. Empty: nothing is."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -158,6 +162,7 @@ class WriteOptions:
             order_by=_order_by(named, on_refused),
             batch=_batch(named),
             operation=RowOperation.parse(named),
+            replace_equal=equal_columns(named),
         )
 
 

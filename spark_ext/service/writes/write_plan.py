@@ -36,6 +36,7 @@ from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.s3_options import s3_options
 from spark_ext.service.wire.transforms import spark_transform
 from spark_ext.service.writes.bloom_filters import bloom_filters
+from spark_ext.service.writes.equal_replacement import REPLACE_EQUAL, checked_columns
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
@@ -125,12 +126,14 @@ class WriteTarget:
     """SP-99: the names of the application and of the batch that the caller gave."""
     operation: str = ""
     """SP-106: what the rows do, besides being added."""
+    replace_equal: tuple[str, ...] = ()
+    """SQ-34: columns by whose values the rows replace others."""
     sort_order_id: int | None = None
     """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
-        names = ("table", "key_field_ids", "replace_prefix", "refused_rows_table", "batch")
+        names = ("table", "key_field_ids", "replace_prefix", "replace_equal", "refused_rows_table", "batch")
         tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
         given = target.get("interval")
         interval = None if given is None else Interval(tuple(given["on"]), given["lower"], given["upper"])
@@ -228,7 +231,12 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
 
 def _check_mode(options: WriteOptions, mode: str) -> None:
     """PR-3's like for options: none is passed over."""
-    replacing = REPLACE_PREFIX if options.replace_prefix else REPLACE_INTERVAL if options.interval else None
+    given = {
+        REPLACE_PREFIX: options.replace_prefix,
+        REPLACE_EQUAL: options.replace_equal,
+        REPLACE_INTERVAL: options.interval,
+    }
+    replacing = next((name for name, value in given.items() if value), None)
     if options.operation.name and mode != APPEND:
         raise InvalidArgumentError(
             f"option {OPERATION} belongs to an append, as in df.writeTo(...).append(), and this is a write of mode "
@@ -309,6 +317,7 @@ def describe_write(
         validation=options.validation,
         batch=options.batch,
         operation=options.operation.name,
+        replace_equal=checked_columns(context.schema, options.replace_equal),
         sort_order_id=_sort_order_id(metadata, order),
     )
     if options.interval is not None:
@@ -318,6 +327,7 @@ def describe_write(
         "target": asdict(target),
         "columns": field_trees((context.with_row_lineage() if row_lineage else context).schema.fields),
         **_key_plan(context, target.replace_prefix),
+        "equal": target.replace_equal,
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,

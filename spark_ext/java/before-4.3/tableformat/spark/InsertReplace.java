@@ -2,7 +2,6 @@ package tableformat.spark;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
@@ -12,11 +11,16 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 
-/** INSERT INTO ... REPLACE USING, which Spark's grammar has since 4.3, as an append with the option `replace-prefix` (SQ-31). */
+/** INSERT INTO ... REPLACE USING, which Spark's grammar has since 4.3, as an append with an option (SQ-31, SQ-34). */
 final class InsertReplace {
   private InsertReplace() {}
 
   static void heed(SparkSessionExtensions extensions) {}
+
+  /** Whether the statement says which rows it replaces, which Spark's grammar has since 4.3. */
+  static boolean isReplacement(InsertIntoStatement insert) {
+    return false;
+  }
 
   /** The plan of the statement, behind INSERT INTO; null where it has no such clause. Spark parses it without the clause. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
@@ -54,7 +58,7 @@ final class InsertReplace {
         return plan; // Spark refuses it itself.
       }
       // Not as options of the relation: Spark may take a relation of the same table that the query reads.
-      var options = Scala.map(Map.of(ReplacedPrefix.OPTION, ReplacedPrefix.of(table, columns)));
+      var options = Scala.map(ReplacedPrefix.of(table, columns));
       return NewAppend.of(relation, insert.query(), options, insert.byName());
     } catch (NoSuchTableException e) {
       return plan; // Spark says so itself.

@@ -21,7 +21,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
 /**
- * INSERT INTO ... REPLACE USING and REPLACE ON as an append with the option `replace-prefix` (SQ-31).
+ * INSERT INTO ... REPLACE USING and REPLACE ON as an append with an option of the write (SQ-31, SQ-34).
  *
  * <p>Spark parses them, and refuses them for every table of a catalog at the begin of its rules. Rules of extensions come at the end of
  * those, so that the table and the rows are known here one pass before.
@@ -36,6 +36,11 @@ final class InsertReplace {
   /** Spark's own grammar has the statement. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) {
     return null;
+  }
+
+  /** Whether the statement says which rows it replaces. */
+  static boolean isReplacement(InsertIntoStatement insert) {
+    return insert.replaceCriteriaOpt().isDefined();
   }
 
   private static final class AsReplacedPrefix extends Rule<LogicalPlan> {

@@ -50,8 +50,13 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   /** Part of EXPLAIN. */
   @Override public String toString() {
-    String prefix = info.options().get("replace-prefix");
-    return "TableFormatWrite(table=" + table.name() + ", mode=" + mode + (prefix == null ? "" : ", replacePrefix=" + prefix) + ")";
+    return "TableFormatWrite(table=" + table.name() + ", mode=" + mode + shown("replacePrefix", ReplacedPrefix.OPTION)
+        + shown("replaceEqual", ReplacedPrefix.EQUAL) + shown("operation", Replacement.OPERATION) + ")";
+  }
+
+  private String shown(String name, String option) {
+    String value = info.options().get(option);
+    return value == null ? "" : ", " + name + "=" + value;
   }
 
   @Override public Distribution requiredDistribution() {

@@ -1,5 +1,6 @@
 package tableformat.spark;
 
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -8,31 +9,40 @@ import java.util.TreeSet;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The columns of INSERT INTO ... REPLACE USING and REPLACE ON as the option `replace-prefix` (SQ-31). */
+/**
+ * The columns of INSERT INTO ... REPLACE USING and REPLACE ON as an option of the write: `replace-prefix` where they are the first
+ * ones of the key (SQ-31), else `replace-equal` (SQ-34).
+ */
 final class ReplacedPrefix {
   static final String OPTION = "replace-prefix";
+  static final String EQUAL = "replace-equal";
 
   private ReplacedPrefix() {}
 
   /** The options of a relation with that one. */
   static CaseInsensitiveStringMap added(CaseInsensitiveStringMap options, LakeTable table, List<String> columns) {
     Map<String, String> all = new HashMap<>(options.asCaseSensitiveMap());
-    all.put(OPTION, of(table, columns));
+    all.putAll(of(table, columns));
     return new CaseInsensitiveStringMap(all);
   }
 
-  /** The value of the option. The columns are the first ones of the key, in any order. */
-  static String of(LakeTable table, List<String> columns) {
+  /** The option and its value. Columns may come in any order. */
+  static Map<String, String> of(LakeTable table, List<String> columns) {
     List<String> key = List.of(table.key());
     TreeSet<String> given = names(columns);
     List<String> first = key.subList(0, Math.min(given.size(), key.size()));
-    if (!names(first).equals(given)) {
-      throw Errors.unsupported(
-          "INSERT INTO " + table.name() + " REPLACE by the columns (" + String.join(", ", columns) + "): rows are replaced by the first "
-              + "columns of the key, which is (" + String.join(", ", key) + "). For other columns use MERGE INTO, or DELETE FROM "
-              + table.name() + " WHERE ... IN (SELECT ...) and INSERT INTO.");
+    if (!key.isEmpty() && names(first).equals(given)) {
+      return Map.of(OPTION, String.join(",", first));
     }
-    return String.join(",", first);
+    TreeSet<String> known = names(Arrays.asList(table.schema().fieldNames()));
+    for (String column : given) {
+      if (!known.contains(column)) {
+        throw Errors.invalid(
+            "INSERT INTO " + table.name() + " REPLACE by the columns (" + String.join(", ", columns) + "): the table has no column "
+                + column + ", but (" + String.join(", ", known) + "). Nothing was written.");
+      }
+    }
+    return Map.of(EQUAL, String.join(",", given.stream().map(known::floor).toList()));
   }
 
   private static TreeSet<String> names(List<String> columns) {

@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP", "CALL", "INSERT");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP", "CALL", "INSERT", "UPSERT");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
@@ -62,6 +62,9 @@ final class SqlStatements {
     }
     if (in.take("INSERT", "INTO")) {
       return InsertReplace.parse(in, spark);
+    }
+    if (in.isAt("UPSERT") || in.isAt("INSERT")) {
+      return Upserts.parse(in, spark);
     }
     if (in.take("DESCRIBE", "FUNCTION") || in.take("DESC", "FUNCTION")) {
       return describeFunction(in);
@@ -179,6 +182,9 @@ final class SqlStatements {
     }
     if (in.take("INSERT", "INTO")) {
       return InsertReplace.parse(in, spark);
+    }
+    if (in.isAt("UPSERT") || in.isAt("INSERT")) {
+      return Upserts.parse(in, spark);
     }
     if (!in.take("DELETE", "FROM") || !in.isAtName() || TableNames.ours(in.names("a table")) == null) {
       return null;

@@ -44,7 +44,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     if (plan.deleted != null) {
       return new DeletedKeys(plan.deleted, plan.deletedKey, refused(files));
     }
-    return plan.prefix.length == 0 ? new Rows(files, refused(files)) : new ReplacingRows(files, refused(files), plan);
+    return plan.prefix.length == 0 ? new Rows(files, refused(files), plan) : new ReplacingRows(files, refused(files), plan);
   }
 
   private DataFiles files(int partition, long task, String epoch) {
@@ -69,14 +69,16 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
   }
 
-  /** New rows. */
+  /** New rows, and where they replace others the values by which they do (SQ-34). */
   private static final class Rows implements DataWriter<InternalRow> {
     private final DataFiles files;
     private final RefusedRows refused;
+    private final DistinctValues replaced;
 
-    Rows(DataFiles files, RefusedRows refused) {
+    Rows(DataFiles files, RefusedRows refused, WritePlan plan) {
       this.files = files;
       this.refused = refused;
+      this.replaced = plan.equal.length == 0 ? null : new DistinctValues(plan.schema, plan.equal);
     }
 
     @Override public void write(InternalRow row) throws IOException {
@@ -84,10 +86,13 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
         return;
       }
       files.write(row);
+      if (replaced != null) {
+        replaced.add(row);
+      }
     }
 
     @Override public WriterCommitMessage commit() throws IOException {
-      return TaskReport.of(files.finish(), Map.of(), NOTHING, refused);
+      return TaskReport.of(files.finish(), Map.of(), replaced == null ? NOTHING : replaced.serialized(), refused);
     }
 
     @Override public void abort() throws IOException {
@@ -97,6 +102,9 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
 
     @Override public void close() {
       refused.close();
+      if (replaced != null) {
+        replaced.close();
+      }
     }
   }
 

@@ -36,6 +36,9 @@ final class WritePlan implements Serializable {
   /** Ordinals of the columns whose distinct values are reported; empty when nobody asks for any. */
   final int[] prefix;
 
+  /** Ordinals of the columns whose values in the rows say what is replaced; empty when nothing is, or prefixes (SQ-34). */
+  final int[] equal;
+
   /** What exists, where rows have to be held against it or kept apart; else null. */
   final RangePlaces ranges;
 
@@ -101,6 +104,7 @@ final class WritePlan implements Serializable {
     this.bloomFilters = StreamSupport.stream(plan.get("bloom_filters").spliterator(), false).map(FilterOption::of)
         .toArray(FilterOption[]::new);
     this.prefix = Arrays.stream(Json.strings(plan.get("prefix"))).mapToInt(schema::fieldIndex).toArray();
+    this.equal = Arrays.stream(Json.strings(plan.get("equal"))).mapToInt(schema::fieldIndex).toArray();
     this.ranges = plan.get("ranges").isNull() ? null : new RangePlaces(plan.get("ranges"), schema);
     this.diverts = plan.get("diverts").asBoolean();
     this.s3 = Json.map(plan.get("s3"));
