@@ -61,7 +61,7 @@ def can_delete_where(session: Session, request: Request) -> bool:
     where = exact_filter(request.arguments["predicates"], view.schema)
     if where is None:
         return False
-    return takes_whole_files(view, where, pin.branch) or (not _must_scan(request) and _is_blind(view, where))
+    return takes_whole_files(view, where, pin.branch) or (not must_scan(request) and _is_blind(view, where))
 
 
 @method("explain_delete")
@@ -75,17 +75,17 @@ def explain_delete(session: Session, request: Request) -> list[list[str]]:
     where = None if predicates is None else exact_filter(predicates, view.schema)
     if where is not None and takes_whole_files(view, where, pin.branch):
         return [_told(of_whole_files(plan_scan(view, where).tasks))]
-    if where is not None and not _must_scan(request) and _is_blind(view, where):
+    if where is not None and not must_scan(request) and _is_blind(view, where):
         draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
         return [_told(part) for part in explain_blind_delete(draft, where)]
     is_exact = where is not None
-    is_asked_for = is_exact and _must_scan(request)
+    is_asked_for = is_exact and must_scan(request)
     why = _ASKED_FOR if is_asked_for else _why_rows_are_found(view, request.arguments["condition"], is_exact=is_exact)
     found = [_form_of_found_rows(view), f"{why}, so Spark finds the rows"]
     return [found] if where is None else [found, _told(at_most(plan_scan(view, where).tasks))]
 
 
-def _must_scan(request: Request) -> bool:
+def must_scan(request: Request) -> bool:
     """SP-114: whether the session has rows found that a blind delete could describe."""
     mode = request.arguments["mode"]
     return mode is not None and one_of(mode.lower(), DELETE_MODES, option=f"the setting {DELETE_MODE}") == "scan"

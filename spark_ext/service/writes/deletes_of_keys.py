@@ -13,7 +13,7 @@ from pyiceberg.types import UUIDType
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.writes.commits import reading
-from spark_ext.service.writes.deletes import DeleteOnBranch
+from spark_ext.service.writes.deletes import DeleteOnBranch, must_scan
 from tableformat.errors import CommitConflictError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -30,7 +30,8 @@ def can_delete_keys(session: Session, request: Request) -> bool:
     view = session.view(Pin.from_json(request.arguments["pin"]))
     columns = request.arguments["columns"]
     return (
-        blind_deletes(view.metadata.properties) != BLIND_OFF
+        not must_scan(request)
+        and blind_deletes(view.metadata.properties) != BLIND_OFF
         and _lead_the_key(view, columns)
         and not any(isinstance(view.schema.find_field(name).field_type, UUIDType) for name in columns)
     )

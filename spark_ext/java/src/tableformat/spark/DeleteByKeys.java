@@ -82,7 +82,8 @@ final class DeleteByKeys {
   }
 
   private static boolean isBlind(LakeTable table, List<String> columns) {
-    ObjectNode arguments = table.arguments().set("columns", Json.array(columns.toArray(String[]::new)));
+    ObjectNode arguments = SessionSettings.withDeleteMode(table.catalog(), table.arguments());
+    arguments.set("columns", Json.array(columns.toArray(String[]::new)));
     return table.catalog().call("can_delete_keys", arguments).result().asBoolean();
   }
 }
