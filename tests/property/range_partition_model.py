@@ -100,6 +100,8 @@ class World:
     snapshots: list[tuple[int | None, dict[int, int], Existing | None]] = field(default_factory=list)
     """Id, rows after it, and what existed before it where it changed that."""
     retired: dict[str, tuple[dict[int, int], int, int]] = field(default_factory=dict)
+    past: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Snapshot id -> the partitions when it was committed."""
     other: World | None = None
     """Another branch: other rows and snapshots; what exists is the table's."""
 
@@ -114,7 +116,11 @@ class World:
     @classmethod
     def made(cls, catalog: tf.Catalog, name: str, version: str) -> World:
         bounds = tf.RangePartitions(on=["n"], bounds=[(2, 10), (14, 20)], splits=[6])
-        options = {"format-version": version, "commit.retry.min-wait-ms": "1"}
+        options = {
+            "format-version": version,
+            "commit.retry.min-wait-ms": "1",
+            "write.metadata.previous-versions-max": "100",
+        }
         table = catalog.create_table(name, SCHEMA, key=["id"], range_partitions=bounds, properties=options)
         existing = Existing(frozenset({*range(2, 10), *range(14, 20)}), frozenset({2, 6, 10, 14, 20}))
         return cls(table, existing)
@@ -124,9 +130,20 @@ class World:
         assert live_tuples(self.table) == sorted(self.rows.items())
         if self.other is not None:
             assert live_tuples(self.other.table.refresh()) == sorted(self.other.rows.items())
-        listed = self.table.range_partitions.list()
-        found = [(each["lower"], each["upper"]) for each in listed.to_pylist() if each["state"] != "uncovered"]
+        listed = self.table.range_partitions.list().to_pylist()
+        found = [(each["lower"], each["upper"]) for each in listed if each["state"] not in ("uncovered", "retired")]
         assert found == self.existing.partitions()
+        retired = {each["tag"]: (each["lower"], each["upper"]) for each in listed if each["state"] == "retired"}
+        known = {tag: (lower, upper) for tag, (_, lower, upper) in self.retired.items()}
+        assert retired == known if self.other is None else retired.items() <= known.items()
+
+    def check_past(self) -> None:
+        """RP-32: the list at each snapshot has the partitions of its commit, and the head those of now."""
+        for snapshot_id, then in self.past.items():
+            expected = self.existing.partitions() if snapshot_id == self.table.snapshot_id else then
+            listed = self.table.range_partitions.list(snapshot_id=snapshot_id).to_pylist()
+            found = [(each["lower"], each["upper"]) for each in listed if each["state"] not in ("uncovered", "retired")]
+            assert found == expected
 
     def step(self, verb: str, *arguments: Any) -> None:
         getattr(self, f"_{verb}")(*arguments)
@@ -332,5 +349,7 @@ class World:
     def _note(self, changed: Existing | None) -> None:
         self.table.refresh()
         snapshot_id = self.table.snapshot_id
+        if snapshot_id is not None:
+            self.past.setdefault(snapshot_id, self.existing.partitions())
         if snapshot_id is not None and (not self.snapshots or self.snapshots[-1][0] != snapshot_id):
             self.snapshots.append((snapshot_id, dict(self.rows), changed))

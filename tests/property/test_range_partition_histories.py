@@ -48,11 +48,12 @@ STEPS = st.one_of(
 @given(st.sampled_from("23"), st.lists(STEPS, min_size=3, max_size=8))
 @settings(max_examples=examples(0.15), suppress_health_check=[HealthCheck.too_slow])
 def test_a_history_is_that_of_a_set_of_numbers(version: str, steps: list[tuple[Any, ...]]) -> None:
-    """RP-2, RP-3, RP-5, RP-8, RP-12, RP-13, RP-15"""
+    """RP-2, RP-3, RP-5, RP-8, RP-12, RP-13, RP-15, RP-30, RP-32"""
     with fast_lake() as catalog:
         world = World.made(catalog, "db.t", version)
         for step in steps:
             world.step(*step)
+        world.check_past()
 
 
 @given(st.sampled_from("23"), st.lists(st.one_of(STEPS, st.just(("branch",))), min_size=4, max_size=9))
