@@ -17,6 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.deletes.spans.bounds import key_bounds
+from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics, decide, residual
 from tableformat.keys.families import KeyFamily, family_of
@@ -43,7 +44,7 @@ class RetiredRange:
     ranges: tuple[Range, ...]
     """Whole partitions, in order."""
     retired_ms: int | None = None
-    """When, in milliseconds since 1970-01-01 UTC. None if an older version retired it and its snapshot has expired."""
+    """When, in milliseconds since 1970-01-01 UTC. None if an older version of the library retired it."""
 
     @property
     def text(self) -> str:
@@ -71,7 +72,8 @@ def retired_text(key: KeyColumns, branch: str, ranges: Sequence[Range], retired_
 
 
 def retired_in(properties: Mapping[str, str], schema: Schema) -> list[RetiredRange]:
-    """The retired ranges of a table, by tag. A range whose columns are gone is left out."""
+    """The retired ranges of a table, by tag. A range whose columns are gone is left out, and so is a property that
+    another program wrote and that describes no range: `restore` reports it."""
     tags = sorted(name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX))
     parsed = (_parsed(tag, properties[RETIRED_PREFIX + tag], schema) for tag in tags)
     return [each for each in parsed if each is not None]
@@ -81,8 +83,8 @@ def retired_from(view: SnapshotView) -> list[RetiredRange]:
     """RP-30: the retired ranges that are missing in a snapshot and can be restored. One that was retired later, or on
     another branch, is not missing."""
     metadata = view.metadata
-    line = list(ancestors(metadata, view.snapshot))
-    found = (each for each in retired_in(metadata.properties, metadata.schema()) if each.tag in metadata.refs)
+    found = [each for each in retired_in(metadata.properties, metadata.schema()) if each.tag in metadata.refs]
+    line = list(ancestors(metadata, view.snapshot)) if found else []
     return [each for each in found if _is_missing(each, metadata, line)]
 
 
@@ -115,13 +117,13 @@ def retired_note(retired: Sequence[RetiredRange], key: KeyColumns, files: Sequen
 
 
 def _parsed(tag: str, text: str, schema: Schema) -> RetiredRange | None:
-    value = json.loads(text)
-    field_ids = value["field-ids"]
-    if any(schema.find_column_name(field_id) is None for field_id in field_ids):
+    try:
+        value = json.loads(text)
+        key = KeyColumns.of(schema, value["field-ids"])
+        ranges = tuple(range_from_json(key, each) for each in value["ranges"])
+        return RetiredRange(tag=tag, branch=value["branch"], key=key, ranges=ranges, retired_ms=value.get("retired-ms"))
+    except (InvalidKeyError, InvalidArgumentError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    key = KeyColumns.of(schema, field_ids)
-    ranges = tuple(range_from_json(key, each) for each in value["ranges"])
-    return RetiredRange(tag=tag, branch=value["branch"], key=key, ranges=ranges, retired_ms=value.get("retired-ms"))
 
 
 def retired_in_line(tag: str, kept_id: int, line: Sequence[Snapshot]) -> bool | None:

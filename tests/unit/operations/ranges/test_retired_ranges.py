@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -119,3 +120,18 @@ def test_expiry_forgets_retired_ranges_whose_tag_goes_or_is_gone(sales: tf.Table
     result = sales.maintenance.expire_snapshots(older_than=timedelta(0), retain_last=1)
     assert by_age in result.removed_refs
     assert retired_properties(sales) == []
+
+
+def test_what_older_versions_and_other_programs_wrote(sales: tf.Table) -> None:
+    """RP-30: the time may be unknown, and a property that describes no range is left out."""
+    tag = sales.range_partitions.retire(2020, 2021).tag
+    assert tag is not None
+    record = json.loads(sales.refresh().properties[RETIRED_PREFIX + tag])
+    del record["retired-ms"]
+    sales.set_properties({RETIRED_PREFIX + tag: json.dumps(record), RETIRED_PREFIX + "other": "[1, 2"})
+    listed = sales.range_partitions.list()
+    assert states(listed)[0] == ("[2020, 2021)", "retired", 2)
+    assert listed["retired_at"][0].as_py() is None
+    assert [each.tag for each in sales.scan().explain().retired] == [tag]
+    sales.range_partitions.restore(tag)
+    assert sales.scan().count() == 3
