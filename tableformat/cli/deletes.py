@@ -34,6 +34,12 @@ WriteBranchOption = Annotated[
 ]
 
 
+MetadataOnlyOption = Annotated[
+    bool,
+    typer.Option("--metadata-only", help="With --dry-run: state the files and rows that are reached at most, unread."),
+]
+
+
 def delete_prefix(
     context: typer.Context,
     table: WritableTableArgument,
@@ -53,6 +59,7 @@ def delete_prefix(
         ),
     ] = None,
     dry_run: DryRunOption = False,
+    metadata_only: MetadataOnlyOption = False,
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
@@ -66,12 +73,14 @@ def delete_prefix(
 
     if bool(prefix) == (source is not None):
         raise typer.BadParameter("give COLUMN=VALUE or --from FILE.")
-    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
+    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
     texts = _assignments(prefix or [])
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     values, what = _values_given(handle, texts) if source is None else _values_of_file(handle, source)
-    if dry_run:
+    if metadata_only:
+        _estimate(session, handle, handle.delete_prefix(values, dry_run="metadata"), what)
+    elif dry_run:
         draft = Draft(handle.iceberg, handle.branch)
         key = KeyColumns.of(draft.schema, draft.key_field_ids)
         _preview(session, handle, spans_of_prefixes(key, prefix_table(draft, values)), what)
@@ -115,6 +124,7 @@ def delete_range(
         typer.Option(metavar="A,B", help="Columns to go by, in order; default the key. Bounds of several: 'A,3'."),
     ] = None,
     dry_run: DryRunOption = False,
+    metadata_only: MetadataOnlyOption = False,
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
@@ -128,7 +138,7 @@ def delete_range(
 
     if lower is None and upper is None:
         raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
-    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
+    batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     draft = Draft(handle.iceberg, handle.branch)
@@ -138,10 +148,13 @@ def delete_range(
         for text in (lower, upper)
     ]
     what = _range_text(key.names, bounds[0], bounds[1])
-    if dry_run:
-        _preview(session, handle, span_of_bounds(key, bounds[0], bounds[1]), what)
+    lower_bound, upper_bound = bounds
+    if metadata_only:
+        found = handle.delete_range(lower=lower_bound, upper=upper_bound, on=key.names, dry_run="metadata")
+        _estimate(session, handle, found, what)
+    elif dry_run:
+        _preview(session, handle, span_of_bounds(key, lower_bound, upper_bound), what)
     else:
-        lower_bound, upper_bound = bounds
         _delete(
             session,
             handle,
@@ -165,6 +178,7 @@ def delete_ranges(
         ),
     ],
     dry_run: DryRunOption = False,
+    metadata_only: MetadataOnlyOption = False,
     branch: WriteBranchOption = None,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
@@ -179,7 +193,7 @@ def delete_ranges(
     from tableformat.operations.verbs.delete_ranges import spans_of_ranges
     from tableformat.write.rows.rows import as_reader
 
-    commit = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run)
+    commit = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     types = pa.schema(
@@ -187,15 +201,24 @@ def delete_ranges(
     )
     ranges = as_reader(rows_of_files([source], types), what=str(source)).read_all()
     what = f"the {counted(ranges.num_rows, 'range')} of {source}"
-    if dry_run:
+    if metadata_only:
+        _estimate(session, handle, handle.delete_ranges(ranges, dry_run="metadata"), what)
+    elif dry_run:
         _preview(session, handle, spans_of_ranges(Draft(handle.iceberg, handle.branch), ranges), what)
     else:
         _delete(session, handle, lambda: handle.delete_ranges(ranges, **commit), what)
 
 
 def _commit_of(
-    application_id: str | None, batch_id: str | None, if_unchanged_since: int | None, *, dry_run: bool
+    application_id: str | None,
+    batch_id: str | None,
+    if_unchanged_since: int | None,
+    *,
+    dry_run: bool,
+    metadata_only: bool,
 ) -> CommitKeywords:
+    if metadata_only and not dry_run:
+        raise typer.BadParameter("--metadata-only belongs to --dry-run.")
     if dry_run and if_unchanged_since is not None:
         raise typer.BadParameter("--if-unchanged-since is checked by a commit: leave it out with --dry-run.")
     return batch_of(application_id, batch_id, if_unchanged_since)
@@ -216,6 +239,26 @@ def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], wh
     session.output.emit(
         lambda: {"table": table.name, "dry_run": False, "previous_snapshot_id": before, **commit_dict(result)},
         lambda: Text("\n".join(lines)),
+    )
+
+
+def _estimate(session: Session, table: Table, result: CommitResult, what: str) -> None:
+    from rich.console import Group
+    from rich.text import Text
+
+    from tableformat.display.grid import facts
+    from tableformat.display.text import counted, size
+
+    estimate = result.estimate
+    assert estimate is not None, "of a dry run from metadata"
+    rows: list[tuple[str, str | Text]] = [
+        ("would delete", f"{counted(estimate.row_count_max, 'row')} at most, with {what}"),
+        ("data files", f"{estimate.data_files_count:,} of {size(estimate.data_bytes)}, none opened"),
+    ]
+    title = Text(f"{table.name}: dry run, nothing was changed.", style="bold")
+    session.output.emit(
+        lambda: {"table": table.name, "dry_run": True, "snapshot_id": result.snapshot_id, **asdict(estimate)},
+        lambda: Group(title, facts(rows)),
     )
 
 

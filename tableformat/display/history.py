@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from tableformat.commit.snapshot_summary import DELETED_ROWS
 from tableformat.display import text
 from tableformat.display.grid import Column, grid
 from tableformat.metadata.metadata_tables import history_table
@@ -85,11 +86,10 @@ def change_text(summary: Mapping[str, str]) -> str:
     kinds = {kind: int(summary.get(f"added-{kind}-delete-files", 0)) for kind in ("position", "equality", "range")}
     # Range deletes count as equality deletes to other readers; whoever reads this wants them once.
     kinds["equality"] -= kinds["range"]
-    told = [
-        f"{sign}{text.counted(int(summary[name]), noun)}"
-        for name, sign, noun in (("added-records", "+", "row"), ("deleted-records", "-", "row"))
-        if int(summary.get(name, 0))
-    ]
+    added = int(summary.get("added-records", 0))
+    deleted = int(summary.get(DELETED_ROWS, summary.get("deleted-records", 0)))
+    told = [f"+{text.counted(added, 'row')}"] if added else []
+    told += [f"-{text.counted(deleted, 'row')}"] if deleted else []
     told += [f"+{text.counted(number, f'{kind} delete')}" for kind, number in kinds.items() if number > 0]
     vectors = int(summary.get("added-dvs", 0))
     told += [f"+{text.counted(vectors, 'deletion vector')}"] if vectors else []

@@ -10,7 +10,6 @@ from tableformat.maintenance.apply_retention import due_files
 from tableformat.maintenance.health.health import Finding
 from tableformat.markup.figures import counted
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.properties import RETAIN
 from tableformat.range_partitions.retention import retention_of
 
 
@@ -19,7 +18,7 @@ def retention_findings(view: SnapshotView) -> Iterator[Finding]:
     try:
         rules = retention_of(view.metadata.properties, view.metadata.schema())
     except InvalidArgumentError as error:
-        yield Finding(name="unknown-retention", what=str(error), command=f"table.remove_properties({RETAIN!r})")
+        yield Finding(name="unknown-retention", what=str(error), command="table.maintenance.apply_retention()")
         return
     now = datetime.now(UTC)
     for rule in rules:

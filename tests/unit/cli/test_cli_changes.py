@@ -369,3 +369,20 @@ def test_delete_ranges_of_a_file(lake: Lake, tmp_path: Path) -> None:
     assert live_keys(lake) == [row for row in before if row[0] == "C" or (row[0] == "A" and row[1] >= 2)]
     ranges.write_text("lower_id1,upper_id1\n,\n")
     assert lake.run("delete-ranges", TABLE, "--from", str(ranges)).status != 0
+
+
+def test_a_dry_run_from_metadata(lake: Lake, tmp_path: Path) -> None:
+    """CP-88: files, bytes and rows at most; no data file is opened."""
+    ranges = tmp_path / "cutoffs.csv"
+    ranges.write_text("lower_id1,upper_id1\nA,B\n")
+    before = live_keys(lake)
+    for command in (
+        ("delete-prefix", TABLE, "id1=A"),
+        ("delete-range", TABLE, "--lower", "A", "--upper", "B"),
+        ("delete-ranges", TABLE, "--from", str(ranges)),
+    ):
+        told = lake.json(*command, "--dry-run", "--metadata-only")
+        assert (told["dry_run"], told["row_count_max"] >= 4, told["data_files_count"] >= 1) == (True, True, True)
+        assert "none opened" in lake.run(*command, "--dry-run", "--metadata-only").stdout
+        assert lake.run(*command, "--metadata-only").status == 2
+    assert live_keys(lake) == before

@@ -107,6 +107,8 @@ def test_change_counts_range_deletes_once() -> None:
     both = {"added-equality-delete-files": "3", "added-range-delete-files": "2", "added-records": "1"}
     assert change_text(both) == "+1 row, +1 equality delete, +2 range deletes"
     assert change_text({"removed-delete-files": "1", "deleted-records": "5"}) == "-5 rows, -1 delete"
+    counted = {"added-position-delete-files": "1", "tableformat.deleted-rows": "2"}
+    assert change_text(counted) == "-2 rows, +1 position delete"
 
 
 @pytest.mark.parametrize(
