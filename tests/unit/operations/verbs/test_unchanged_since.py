@@ -200,3 +200,17 @@ def test_a_key_of_another_type_by_now_is_no_ground_to_let_rows_pass(tmp_path: Pa
         delete_while_another_widens()
     table.refresh()
     assert table.scan().count() == 3
+
+
+def test_a_batch_that_was_applied_is_told_before_its_own_rows_are_a_conflict(tmp_path: Path) -> None:
+    """CP-14: also by a handle that does not know of the commit."""
+    table = orders(tmp_path)
+    stale = tf.open_catalog(str(tmp_path / "lake")).load_table("db.orders")
+    read = table.snapshot_id
+    for handle, expected in ((table, False), (table, True), (stale, True)):
+        result = handle.replace(
+            rows(("ann", 9)), prefix=["customer"], if_unchanged_since=read, application_id="loader", batch_id=1
+        )
+        assert result.already_applied is expected
+    with pytest.raises(ScopeChangedError):
+        table.replace(rows(("ann", 9)), prefix=["customer"], if_unchanged_since=read)
