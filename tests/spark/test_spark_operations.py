@@ -213,6 +213,9 @@ def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
             given.writeTo(f"lake.{table.name}").options(**options).append()
     with pytest.raises(AnalysisException, match="belongs to an append"):
         given.writeTo(f"lake.{table.name}").option("operation", "upsert").overwritePartitions()
+    new = given.writeTo(f"lake.{table.name}_new").tableProperty("tableformat.key", "customer,order")
+    with pytest.raises(AnalysisException, match="creates or replaces"):
+        new.option("operation", "upsert").create()
     assert rows(spark, table) == before
 
 
@@ -336,6 +339,12 @@ def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Tab
     assert rows(spark, table) == ["ann 1 a", "ann 2 old", "ann 7 b"]
     with pytest.raises(AnalysisException, match="99"):
         write(frame(spark, [("zoe", 99, "c", "I", 1.0, 1)], EVENTS), table, **CHANGES)
+    refused = f"{table.name}_refused"
+    spark.sql(f"CREATE TABLE lake.{refused} (customer STRING, order BIGINT, item STRING, _refused_reason STRING)")
+    diverting = {"on-refused": "divert", "refused-rows-table": refused}
+    write(frame(spark, [("zoe", 99, "c"), ("ann", 2, "d"), ("ann", 1, "e")], ROWS, 1), table, "upsert", **diverting)
+    assert rows(spark, table) == ["ann 1 e", "ann 2 d", "ann 7 b"]
+    assert [each.customer for each in spark.table(f"lake.{refused}").collect()] == ["zoe"]
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")

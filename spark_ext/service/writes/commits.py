@@ -398,7 +398,7 @@ def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft
             "Nothing was changed. Run the statement again."
         )
     adopt = partial(draft.adopt_files, rows.staged, held_against=target.held_properties)
-    stage_operation(draft, target.operation, context, rows.staged, adopt, rows.truncates)
+    stage_operation(draft, target.operation, context, rows.staged, adopt, keys=rows.prefixes, truncates=rows.truncates)
     stage_deleted_keys(draft, context, rows.deleted)
     stage_replaced_values(draft, rows.equal, context.schema)
     if not target.operation and rows.prefixes is not None and rows.prefixes.num_rows:

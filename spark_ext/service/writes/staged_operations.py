@@ -1,4 +1,4 @@
-"""SP-106: stages what the rows of a write do besides being added."""
+"""SP-106: stages the effects of a write's rows on stored rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tableformat.write.staged import StagedFiles
 
 @method("check_operation")
 def check_operation(session: Session, request: Request) -> dict[str, Any]:
-    """The operation in the options of a write, as a plan has it. Errors come before Spark
-    compares the columns of the rows with the table's."""
+    """The operation in the options of a write, as a plan has it. Errors come before Spark compares the columns of the
+    rows with the table's."""
     table = session.pinned(Pin.from_json(request.arguments["pin"]))
     options = WriteOptions.parse(request.arguments["options"], table=table.name)
     schema = table.metadata.schema()
@@ -43,10 +43,12 @@ def stage_operation(
     context: WriteContext,
     staged: StagedFiles,
     adopt: Callable[[], None],
+    *,
+    keys: pa.Table | None,
     truncates: pa.Table | None,
 ) -> None:
-    """SP-106: adopt the rows, settle which of them stay, and stage the delete of stored rows. `truncates`: the values
-    of the order columns in events that empty the table."""
+    """SP-106: adopt the rows, settle which of them stay, and stage the delete of stored rows. `keys`: of the rows and
+    of events that delete; `truncates`: the values of the order columns in events that empty the table."""
     messages, files = staged.messages, staged.data_files
     if operation in (INSERT_IGNORE, INSERT_ERROR):
         known = known_keys(draft, messages, fail=operation == INSERT_ERROR) if messages else None
@@ -61,8 +63,7 @@ def stage_operation(
     _refuse_new_columns(draft, context)
     if truncates is not None:
         stage_delete(draft, None, mode="auto")
-    if messages:
-        keys = distinct_rows(pa.concat_tables([each.prefixes for each in messages]))
+    if keys is not None and keys.num_rows:
         draft.add_keys(keys.rename_columns(list(draft.key_names)))
 
 

@@ -202,6 +202,11 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     given = options_of_write(request.arguments["options"], request.arguments["settings"])
     options = WriteOptions.parse(given, table=table.name, default_branch=pin.branch)
     _check_mode(options, request.arguments["mode"])
+    if options.operation.name and is_staged(pin.table):
+        raise InvalidArgumentError(
+            f"option {OPERATION} is for rows of a table that exists, and this statement creates or replaces one. "
+            "Nothing was written. Create the table first, and append to it."
+        )
     if options.batch is not None and request.arguments.get("is_stream"):
         raise InvalidArgumentError(
             f"options {APPLICATION_ID} and {BATCH_ID} name a batch, and the batches of a stream have names of their "
