@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from test_spark_transactions import while_running
 
 from tableformat import Catalog, Table
 
@@ -170,3 +171,24 @@ def test_an_error_of_the_subquery_deletes_nothing(spark: SparkSession, orders: T
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
         delete(spark, orders, erased, "customer IN (SELECT nobody FROM {erased})")
     assert orders.refresh().snapshot_id == before
+
+
+LATE = {"customer": "ann", "order": 4, "line": 1, "quantity": 3}
+
+
+def test_rows_that_others_add_with_a_key_are_deleted(spark: SparkSession, orders: Table, erased: str) -> None:
+    """SP-102: the delete is blind, and commits after the append."""
+    while_running(spark, orders, lambda found: found.append([LATE]))
+    delete(spark, orders, erased, "customer IN (SELECT who FROM {erased} WHERE meanwhile(number) = 1)")
+    assert left(spark, orders) == "bob1 bob2 bob3 cem1 cem2 cem3"
+    assert len(orders.refresh().history()) == 3
+
+
+@pytest.mark.since_spark("4.2", "statements that catalogs are told of")
+def test_rows_that_the_subquery_would_have_read_are_a_conflict(spark: SparkSession, orders: Table, erased: str) -> None:
+    """SP-102, ST-2."""
+    while_running(spark, orders, lambda found: found.append([{**LATE, "customer": "dan"}]))
+    with pytest.raises(AnalysisException) as error:
+        delete(spark, orders, erased, "customer IN (SELECT customer FROM {orders} WHERE meanwhile(quantity) = 3)")
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert left(spark, orders) == f"{ALL} dan4"
