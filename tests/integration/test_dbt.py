@@ -1,4 +1,4 @@
-"""dbt's models on the Spark catalog: the project of the guide is run as it is shown there.
+"""Runs the dbt project of the guide on the Spark catalog, unchanged.
 
 dbt has many dependencies, so it is installed in a separate environment: `make test-dbt` creates it and runs this file.
 """
@@ -49,7 +49,7 @@ def build(project: Path) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def test_the_strategies_leave_the_items_that_the_page_states(tmp_path: Path) -> None:
+def test_each_strategy_leaves_the_stated_items(tmp_path: Path) -> None:
     """SQ-31, SP-22: append, merge, insert_overwrite, delete+insert and snapshots, twice each."""
     page = PAGE.read_text()
     first, second = page.split("## Two runs")
@@ -68,7 +68,7 @@ def test_the_strategies_leave_the_items_that_the_page_states(tmp_path: Path) -> 
     }
     assert found == stated
     over_time = catalog.load_table("db.lines_over_time").scan(where="dbt_valid_to IS NOT NULL")
-    assert over_time.to_arrow()["item"].to_pylist() == ["pen"], "the one row that changed is closed"
+    assert over_time.to_arrow()["item"].to_pylist() == ["pen"], "the changed row is closed"
     replaced = catalog.load_table("db.replaced")
     assert set(replaced.inspect.delete_files()["kind"].to_pylist()) == {"range"}
     assert len(replaced.history()) == 2

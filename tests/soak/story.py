@@ -111,12 +111,12 @@ class Progress:
             if matching is None:
                 nearest = min(states[first:] or states[-1:], key=lambda state: _difference(state, found).total())
                 raise AssertionError(
-                    f"stream {number}: rows that the messages of no {first} to {len(states) - 1} files give; the "
-                    f"nearest state lacks {found - nearest} and has {nearest - found} besides"
+                    f"stream {number}: no state after {first} to {len(states) - 1} files has these rows; the nearest "
+                    f"one lacks {found - nearest} and also has {nearest - found}"
                 )
             self.files[number] = matching
             rest -= found
-        assert rest == Counter([NEVER_WRITTEN]), f"rows of nobody's messages: {rest}"
+        assert rest == Counter([NEVER_WRITTEN]), f"rows without a message: {rest}"
 
 
 def _difference(one: Rows, other: Rows) -> Rows:
@@ -153,7 +153,7 @@ class Mart:
         assert min(rows.values()) >= 0, f"the feed deletes a row that was not there: {-rows}"
         rows = +rows
         there = rows_of(table, feed.to_snapshot_id)
-        assert rows == there, f"the copy lacks {there - rows} and has {rows - there} besides"
+        assert rows == there, f"the copy lacks {there - rows} and also has {rows - there}"
         self._progress.check(rows)
         count("reads of the change feed")
         if self._draw.random() < 0.8:
@@ -210,7 +210,7 @@ class Stream(Protocol):
 
 
 class Story:
-    """A table with its topics and everybody who works on it."""
+    """A table with its topics, its consumer and its jobs."""
 
     def __init__(self, catalog: tf.Catalog, name: str, directory: Path, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -283,7 +283,7 @@ class Story:
 
 @contextmanager
 def at_work(*steps: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Each step again and again, in a thread of its own. What is given raises what a step has raised."""
+    """Repeat each step in a separate thread. The function in the context raises the error of a step."""
     is_over = threading.Event()
 
     def repeat(step: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from story_stream import SessionStream
 
 from tableformat import Catalog
 
-SECONDS = 15
+SECONDS = 6
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
@@ -25,6 +25,6 @@ def test_two_stopped_streams_leave_the_lines_of_the_newest_messages(
         SessionStream(spark, name, topic.directory, tmp_path / f"checkpoint-{number}")
         for number, topic in enumerate(story.topics)
     ]
-    story.run(streams, SECONDS, seconds_between=(2, 5))
+    story.run(streams, SECONDS, seconds_between=(1, 3))
     by_spark = spark.table(name).toArrow()
     assert counted(by_spark) == story.last_rows()
