@@ -63,10 +63,11 @@ help:
 
 setup: $(VENV)/.ready
 
+# Python compiles a module when it is first imported. Most modules of these packages never are, and pip would take a minute for them.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed, this is ' + sys.version)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 $(ORACLE)/.ready: $(VENV)/.ready tests/integration/duckdb_iceberg_env.py

@@ -46,7 +46,7 @@ def is_complete() -> bool:
 def create() -> None:
     """Make the environment and install into it. Raises CalledProcessError when an installation fails."""
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
-    subprocess.run([environment_python(), "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
+    subprocess.run([environment_python(), "-m", "pip", "install", "--quiet", "--no-compile", *REQUIREMENTS], check=True)
 
 
 if __name__ == "__main__":
