@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
     from tableformat.maintenance.conversion.convert_deletes import ConvertResult
+    from tableformat.operations.catalog_transaction import CatalogTransaction
     from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
     from tableformat.operations.transaction import Transaction
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bound",
     "Catalog",
+    "CatalogTransaction",
     "Changes",
     "CommitResult",
     "ConvertResult",
@@ -56,6 +58,7 @@ _HOMES = {
     "open_catalog": "catalogs.open_catalog",
     "Changes": "changes.changes",
     "ConvertResult": "maintenance.conversion.convert_deletes",
+    "CatalogTransaction": "operations.catalog_transaction",
     "CommitResult": "operations.drafts.result",
     "StagedWrite": "operations.staged_write",
     "Transaction": "operations.transaction",

@@ -20,10 +20,12 @@
     │   └── UncoveredRowsError          rows outside of all range partitions
     ├── DuplicateKeyError               a key occurs twice, but has to be unique
     ├── AlreadyCommittedError           staged files that were committed before
+    ├── BatchPartlyAppliedError         some tables of a transaction have its batch, others do not
     ├── CommitConflictError             another commit changed what this one relied on
     │   └── ScopeChangedError           rows came into the scope after the snapshot of `if_unchanged_since`
     ├── RevertConflictError             a later commit changed the rows of a commit that is to be reverted
     ├── CommitStateUnknownError         it is unknown whether the commit happened; no file was removed
+    │   ├── PartialCommitError          a catalog server applied a commit of several tables to some of them
     │   ├── CommitInterruptedError      a KeyboardInterrupt during the request to the catalog
     │   └── CommitExitError             a SystemExit during the request, raised by a signal handler for example
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
@@ -33,6 +35,7 @@
     │   └── ReadOnlyLakeError           a change of a lake that cannot be written
     ├── CorruptFileError                a file whose content is not valid
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
+        ├── SeveralTablesError          a transaction over several tables in a catalog that cannot commit them at once
         ├── CopiedLakeError             a table of another lake; it can be read but not written
         └── MovedLakeError              a table whose metadata names a former location
 
@@ -178,6 +181,27 @@ class AlreadyCommittedError(TableFormatError):
         """The oldest known snapshot with one of the files; None if it has expired."""
 
 
+class BatchPartlyAppliedError(TableFormatError):
+    """Some tables of a transaction have its batch, and others do not; nothing was changed."""
+
+    def __init__(
+        self, application_id: str, batch_id: int | str, *, having: Iterable[str], lacking: Iterable[str]
+    ) -> None:
+        self.having = tuple(having)
+        """The tables that have the batch."""
+        self.lacking = tuple(lacking)
+        super().__init__(
+            f"batch {batch_id!r} of {application_id!r} was committed to {', '.join(self.having) or 'no table'} and not "
+            f"to {', '.join(self.lacking)}. A transaction commits a batch to all its tables, so a table was "
+            "created again or rolled back, or the batch was committed to one table alone. Nothing was changed. Look at "
+            "the rows of these tables. To commit the batch again, take it back from the tables that have it, with "
+            "rollback(..., replay=True), or use another application_id."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
 class CommitConflictError(TableFormatError):
     """Another commit changed what this one relied on. Nothing was changed, and the files of this attempt were
     removed."""
@@ -201,6 +225,20 @@ class CommitStateUnknownError(TableFormatError):
 
     Repeat the call with the same `application_id` and `batch_id`: it commits at most once.
     """
+
+
+class PartialCommitError(CommitStateUnknownError):
+    """A catalog server applied a commit of several tables to some of them only. No file was removed."""
+
+    def __init__(self, *, having: Iterable[str], lacking: Iterable[str]) -> None:
+        self.having = tuple(having)
+        """The tables that have the commit."""
+        self.lacking = tuple(lacking)
+        super().__init__(
+            f"the catalog applied the commit to {', '.join(self.having)} and not to {', '.join(self.lacking)}: its "
+            "transactions are not atomic. No file was removed. Roll the changed tables back, with "
+            "rollback(..., replay=True) for a named batch, and repeat the transaction."
+        )
 
 
 class CommitInterruptedError(CommitStateUnknownError, KeyboardInterrupt):
@@ -291,6 +329,18 @@ class CorruptFileError(TableFormatError):
 
 class UnsupportedFeatureError(TableFormatError):
     """A valid table that this version cannot read or write."""
+
+
+class SeveralTablesError(UnsupportedFeatureError):
+    """A transaction over several tables in a catalog that commits one table at a time."""
+
+    def __init__(self, catalog: str, *, kind: str, reason: str) -> None:
+        self.catalog = catalog
+        super().__init__(
+            f"catalog {catalog!r} ({kind}) cannot commit to several tables at once: {reason}. Nothing was changed. "
+            "Use one transaction for each table, with the same application_id and batch_id, or a lake's own catalog, "
+            "or a REST catalog whose server has transactions."
+        )
 
 
 class CopiedLakeError(UnsupportedFeatureError):

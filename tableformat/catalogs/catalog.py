@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -34,12 +35,15 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.markup import html
 from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
+from tableformat.operations.catalog_transaction import CatalogTransaction
 from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
+from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.storage.location import from_anywhere
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
     from tableformat.catalogs.adopt_table import AdoptResult
+    from tableformat.catalogs.heads import Heads
     from tableformat.catalogs.relocate_lake import RelocateResult
     from tableformat.filters.predicate import Where
     from tableformat.metadata.arrow_schema import TableSchema
@@ -322,6 +327,38 @@ class Catalog(CatalogNames):
         check_name(identifier)
         with self._names.typed(identifier):
             return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
+
+    def heads(self) -> Heads:
+        """All tables of the catalog at one moment, for readers that load several. A lake is asked once; other catalogs
+        are asked for each table.
+
+        >>> catalog.heads().load("db.calendars").scan().count()
+        3
+        """
+        from tableformat.catalogs.heads import Heads
+
+        return Heads.of(self)
+
+    @contextmanager
+    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[CatalogTransaction]:
+        """Operations on several tables, committed together at the end of the block: all or nothing, and visible at the
+        same moment. Leaving the block by an exception changes no table. `tx.table(name)` has the operations of
+        `Table.transaction`, `tx.results` the CommitResult of each table. Loaded handles see the changes after
+        `refresh()`. Catalogs that commit one table at a time raise SeveralTablesError for a second table (LK-36).
+
+        >>> notes = catalog.create_table("db.notes", pa.schema([("id1", pa.string()), ("note", pa.string())]))
+        >>> with catalog.transaction(application_id="loader", batch_id=1) as tx:
+        ...     tx.table("db.calendars").delete_prefix({"id1": "A"})
+        ...     tx.table("db.notes").append(pa.table({"id1": ["A"], "note": ["closed"]}))
+        >>> table.refresh().scan().count(), notes.refresh().scan().count()
+        (1, 1)
+        """
+        options = CommitOptions.of("transaction", **commit)
+        transaction = CatalogTransaction(self.iceberg, lambda parts: self.load_table(parts).iceberg, options)
+        with transaction.committing():
+            yield transaction
+        for iceberg, branch in transaction.changed_tables():
+            after_commit(iceberg, branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add an existing table to the catalog by the location of its current metadata file.

@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import uuid
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, PropertiesUpdateSummary
@@ -34,31 +36,33 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from sqlalchemy import NullPool, Select, bindparam, create_engine, inspect, select, update
+from sqlalchemy import ColumnElement, NullPool, Select, bindparam, create_engine, inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.schema import CreateTable
 
 from tableformat.cached_property import cached_property
-from tableformat.catalogs.database_errors import file_of, is_locked, sqlite_error, type_database_errors
+from tableformat.catalogs.database_errors import file_of, sqlite_error, type_database_errors
 from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
+from tableformat.catalogs.next_version import NextVersion, removing_what_is_not_named
 from tableformat.catalogs.purging import purge
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
+from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
 from tableformat.catalogs.unreachable import unreachable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
 from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
+from tableformat.commit.together import TableRequest
 from tableformat.errors import (
     CorruptFileError,
     InvalidArgumentError,
     MovedLakeError,
     ReadOnlyLakeError,
-    StorageError,
 )
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
@@ -69,7 +73,7 @@ from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.inflating import Inflater
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.relocated_io import RelocatedFileIO
-from tableformat.storage.storage import delete_if_present, read_bytes, sync_files, write_bytes
+from tableformat.storage.storage import read_bytes, sync_files, write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,18 +94,6 @@ _CACHED_SNAPSHOTS: Final = 20_000
 """Parsed metadata that a catalog keeps, counted in snapshots."""
 
 accept_every_blob_type()
-
-_ROW: Final = (
-    IcebergTables.catalog_name == bindparam("the_catalog"),
-    IcebergTables.table_namespace == bindparam("the_namespace"),
-    IcebergTables.table_name == bindparam("the_table"),
-)
-_SWAP_LOCATION: Final = (
-    update(IcebergTables)
-    .where(*_ROW, IcebergTables.metadata_location == bindparam("the_expected"))
-    .values(metadata_location=bindparam("the_location"), previous_metadata_location=bindparam("the_expected"))
-)
-"""Compare and set."""
 
 
 class EmbeddedCatalog(SqlCatalog):
@@ -300,15 +292,7 @@ class EmbeddedCatalog(SqlCatalog):
         return namespace, Catalog.table_name_from(identifier)
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        location = self._metadata_location(identifier)
-        metadata, io = self._metadata_at(location)
-        return Table(
-            identifier=Catalog.identifier_to_tuple(identifier),
-            metadata=metadata,
-            metadata_location=location,
-            io=io,
-            catalog=self,
-        )
+        return self.table_at(Catalog.identifier_to_tuple(identifier), self._metadata_location(identifier))
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -320,29 +304,46 @@ class EmbeddedCatalog(SqlCatalog):
             current = self.load_table(table.name())
         except NoSuchTableError:
             return super().commit_table(table, requirements, updates)
+        return self._commit([TableRequest(current, requirements, updates)], replacements)[0]
+
+    def commit_tables(self, requests: Sequence[TableRequest]) -> list[CommitTableResponse]:
+        """LK-36: as `commit_table`, of several tables in one transaction of the database."""
+        self.refuse_read_only()
+        replacements = self.replacements
+        newest = [replace(each, table=self.load_table(each.table.name())) for each in requests]
+        return self._commit(newest, replacements)
+
+    def _commit(self, requests: Sequence[TableRequest], replacements: int) -> list[CommitTableResponse]:
+        """`requests`: with the tables as they are in the catalog now."""
         if replacements != self.replacements:
             # LK-28: what the commit names was written beside another SQLite file; the next attempt looks for it.
             raise CommitFailedException(f"the catalog file {self.sqlite_file} was replaced by another one")
+        versions = [self._next_version(each) for each in requests]
+        changed = [each for each in versions if each.is_new]
+        if changed:
+            synced = any(is_synced(each.metadata.properties) for each in changed)
+            with removing_what_is_not_named(changed):
+                for each in changed:
+                    self._write_metadata(each.metadata, each.io, each.location)
+                self.point_to([each.swap for each in versions], synced=synced)
+        for each in changed:
+            self._remember(each.location, each.metadata, each.io)
+            remove_logged_out_metadata(each.io, each.current.metadata, each.metadata, each.current.metadata_location)
+        return [each.response for each in versions]
+
+    def _next_version(self, request: TableRequest) -> NextVersion:
+        """Check what the request takes for granted, and apply its updates."""
+        current = request.table
         refuse_read_only(current)
-        for requirement in requirements:
+        for requirement in request.requirements:
             requirement.validate(current.metadata)
-        metadata = apply_updates(current.metadata, current.metadata_location, updates)
+        metadata = apply_updates(current.metadata, current.metadata_location, request.updates)
         if metadata is current.metadata:
-            return _response(metadata, current.metadata_location)
+            return NextVersion(current, metadata, current.io, current.metadata_location)
         io = current.io
         if metadata.properties != current.metadata.properties:
             io = self._load_file_io(metadata.properties, current.metadata_location)
-        location = self._next_metadata_location(metadata, current.metadata_location)
-        self._write_metadata(metadata, io, location)
-        try:
-            self.point_to(table.name(), current.metadata_location, location, synced=is_synced(metadata.properties))
-        except (CommitFailedException, StorageError) as error:
-            if not isinstance(error, StorageError) or error.nothing_changed:
-                delete_if_present(io, location)
-            raise
-        self._remember(location, metadata, io)
-        remove_logged_out_metadata(io, current.metadata, metadata, current.metadata_location)
-        return _response(metadata, location)
+        return NextVersion(current, metadata, io, self._next_metadata_location(metadata, current.metadata_location))
 
     def _update_and_stage_table(
         self,
@@ -399,25 +400,39 @@ class EmbeddedCatalog(SqlCatalog):
             sync_files(io, (metadata_path,))
 
     def _metadata_location(self, identifier: str | Identifier) -> str:
+        namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
+        row = {"the_namespace": namespace, "the_table": Catalog.table_name_from(identifier)}
         with self.engine.connect() as connection:
-            location: str | None = connection.execute(self._select_location, self._row(identifier)).scalar()
-        if location is None:
+            found = connection.execute(self._select_location, row).one_or_none()
+        if found is None or found.metadata_location is None:
             raise NoSuchTableError(f"Table does not exist: {'.'.join(Catalog.identifier_to_tuple(identifier))}")
-        return location
+        return str(found.metadata_location)
+
+    def metadata_locations(self) -> dict[Identifier, str]:
+        """LK-37: the metadata file of every table, in one question: the tables as they are at one moment."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(locations_of(self.name, *self._are_tables())).all()
+        return {
+            (*Catalog.identifier_to_tuple(row.table_namespace), row.table_name): row.metadata_location
+            for row in rows
+            if row.metadata_location is not None
+        }
+
+    def table_at(self, identifier: Identifier, location: str) -> Table:
+        """The table at a metadata file."""
+        metadata, io = self._metadata_at(location)
+        return Table(identifier=identifier, metadata=metadata, metadata_location=location, io=io, catalog=self)
 
     @cached_property
-    def _select_location(self) -> Select[Any]:
+    def _select_location(self) -> Select[str, str, str | None]:
         """Built once: putting the statement together takes SQLAlchemy longer than SQLite takes to answer it."""
-        statement = select(IcebergTables.metadata_location).where(*_ROW)
-        type_filter = self._iceberg_type_filter()
-        return statement if type_filter is None else statement.where(type_filter)
+        is_namespace = IcebergTables.table_namespace == bindparam("the_namespace")
+        is_name = IcebergTables.table_name == bindparam("the_table")
+        return locations_of(self.name, is_namespace, is_name, *self._are_tables())
 
-    def _row(self, identifier: str | Identifier) -> dict[str, str]:
-        return {
-            "the_catalog": self.name,
-            "the_namespace": Catalog.namespace_to_string(Catalog.namespace_from(identifier)),
-            "the_table": Catalog.table_name_from(identifier),
-        }
+    def _are_tables(self) -> tuple[ColumnElement[bool], ...]:
+        type_filter = self._iceberg_type_filter()
+        return () if type_filter is None else (type_filter,)
 
     def settle(self) -> None:
         """LK-3: the lake is at home here from now on."""
@@ -427,23 +442,10 @@ class EmbeddedCatalog(SqlCatalog):
         """What the catalog opens files there with."""
         return self._load_file_io(location=location)
 
-    def point_to(self, identifier: Identifier, expected: str, location: str, *, synced: bool = False) -> None:
-        """Compare and set of a table's metadata file; CommitFailedException when it is not `expected` any more."""
-        values = {**self._row(identifier), "the_expected": expected, "the_location": location}
-        with self.engine.connect() as connection:
-            if self.engine.dialect.name == "sqlite":
-                # SQLite syncs its log at the end of the transaction, or leaves that to the next checkpoint.
-                connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-            try:
-                swapped = connection.execute(_SWAP_LOCATION, values).rowcount
-            except StorageError as error:
-                if not is_locked(error):
-                    raise
-                # The statement takes SQLite's write lock and is rolled back when it cannot: nothing was applied.
-                raise CommitFailedException(f"the catalog is locked by another process: {error}") from error
-            if swapped < 1:
-                raise CommitFailedException(f"{'.'.join(identifier)} was updated by another process")
-            connection.commit()
+    def point_to(self, swaps: Sequence[Swap], *, synced: bool = False) -> None:
+        """Compare and set of the tables' metadata files, of all or of none; CommitFailedException when one of them is
+        not at the expected one any more."""
+        swap_locations(self.engine, self.name, swaps, synced=synced)
 
     def _metadata_at(self, location: str) -> tuple[TableMetadata, FileIO]:
         """Metadata files are immutable, so what was parsed, or written by this catalog, is not parsed again."""
@@ -473,10 +475,6 @@ class EmbeddedCatalog(SqlCatalog):
         suffix = GZIP_SUFFIX if codec == "gzip" else ".metadata.json"
         provider = location_provider(metadata.location, metadata.properties)
         return provider.new_metadata_location(f"{version:05d}-{uuid.uuid4()}{suffix}")
-
-
-def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
-    return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
 
 
 def _parse_metadata(io: FileIO, location: str) -> TableMetadata:

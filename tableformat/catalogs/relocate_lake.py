@@ -25,6 +25,7 @@ from pyiceberg.view import View
 
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.table_locations import Swap
 from tableformat.catalogs.views.sql_views import SqlViews
 from tableformat.catalogs.views.view_store import views_of
 from tableformat.commit.read_only import CATALOG_FILE
@@ -98,7 +99,7 @@ def relocate_here(
         )
         result = relocation.run(_name(table), table.metadata_location)
         if not dry_run:
-            catalog.point_to(table.name(), table.metadata_location, result.metadata_location)
+            catalog.point_to([Swap(table.name(), table.metadata_location, result.metadata_location)])
         found.tables.append(result)
     if not dry_run:
         for table in elsewhere if outside == FORGET else ():
@@ -150,7 +151,7 @@ def relocate_to(
             if there is None:
                 target.register_table(name, place)
             else:
-                target.point_to(name, there.metadata_location, place)
+                target.point_to([Swap(name, there.metadata_location, place)])
     if target is not None and not dry_run:
         if not tables:
             _copy_views(source, target, replace=replace)

@@ -8,8 +8,8 @@ from pyiceberg.io import FileIO
 
 from tableformat.commit.change import TableChange
 from tableformat.commit.leftovers import remove_leftovers
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import PlannedChange
-from tableformat.commit.transaction import CommitOutcome
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_view import SnapshotView
 

@@ -57,6 +57,10 @@ class Place(Protocol):
 class WriterQueue(Protocol):
     """The writers that want to commit to one table, in the order in which they came."""
 
+    @property
+    def number(self) -> int:
+        """Which queue of the catalog it is. Tables may share a number, and a queue with it."""
+
     def is_busy(self) -> bool:
         """Whether a writer that comes now is to queue before its first attempt."""
 
@@ -83,6 +87,11 @@ class CommitQueue:
         self._path = path
         # Two tables that share a number wait for each other, and no more.
         self._first_byte = (zlib.crc32(table_uuid.bytes) & ((1 << _TABLE_BITS) - 1)) << _TICKET_BITS
+
+    @property
+    def number(self) -> int:
+        """The first byte of its tickets."""
+        return self._first_byte
 
     def is_busy(self) -> bool:
         """Whether somebody has a ticket; one system call where nobody ever waited."""

@@ -12,8 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import TypeVar
 
-from tableformat.errors import CommitStateUnknownError, unknown_outcome
+from pyiceberg.exceptions import CommitFailedException
+
+from tableformat.errors import CommitStateUnknownError, SnapshotNotFoundError, StorageError, unknown_outcome
+
+Answer = TypeVar("Answer")
 
 
 class Sent(Enum):
@@ -32,7 +37,7 @@ class CommitFate:
         self.subject = "the table"
         """The table, and the branch, for messages."""
         self.snapshot_id: int | None = None
-        """Of the snapshot that the commit adds; None for metadata alone."""
+        """Of the snapshot that the commit adds, to the first of several tables; None for metadata alone."""
 
     @property
     def may_be_named(self) -> bool:
@@ -80,3 +85,36 @@ def removing_on_failure(fate: CommitFate, remove: Callable[[], None]) -> Iterato
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise fate.told(error) from error
         raise
+
+
+class NoAnswerError(Exception):
+    """The catalog gave an answer that does not say whether it applied the request, or none."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+        """The answer."""
+
+
+def asked(fate: CommitFate, request: Callable[[], Answer]) -> Answer:
+    """The answer of the catalog to a request, noted in `fate`. CommitFailedException if nothing was applied and another
+    attempt may be made, NoAnswerError if that is not known."""
+    fate.sent = Sent.IN_FLIGHT
+    try:
+        answer = request()
+    except CommitFailedException:
+        fate.sent = Sent.NO
+        raise
+    except SnapshotNotFoundError as error:
+        # CP-62: a snapshot expired since the head was read; the next attempt names it.
+        fate.sent = Sent.NO
+        raise CommitFailedException(str(error)) from error
+    except StorageError as error:
+        if not error.nothing_changed:
+            raise NoAnswerError(error) from error
+        fate.sent = Sent.NO
+        raise
+    except Exception as error:
+        raise NoAnswerError(error) from error
+    fate.sent = Sent.APPLIED
+    return answer

@@ -63,7 +63,7 @@ class PostgresQueue:
         self._engine = engine
         # Two tables that share a number wait for each other, and no more.
         digest = hashlib.blake2b(table_uuid.bytes, digest_size=8, person=_PURPOSE).digest()
-        self._number = int.from_bytes(digest, "big", signed=True)
+        self.number = int.from_bytes(digest, "big", signed=True)
 
     def is_busy(self) -> bool:
         """Always, as far as is known: to ask costs as much as to take a place where nobody waits."""
@@ -71,7 +71,7 @@ class PostgresQueue:
 
     def take(self) -> PostgresPlace:
         """A place, which is behind all others that have waited before it waits."""
-        return PostgresPlace(self._engine, self._number)
+        return PostgresPlace(self._engine, self.number)
 
 
 class PostgresPlace:

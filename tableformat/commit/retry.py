@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -21,6 +21,7 @@ from tableformat import properties as names
 from tableformat.commit.cancellation import check_cancelled
 from tableformat.commit.commit_queue import CommitTurn, QueuesCommits, WriterQueue
 from tableformat.commit.postgres_queue import POSTGRESQL, PostgresQueue
+from tableformat.commit.several_queues import QueueOfSeveral
 
 Result = TypeVar("Result")
 
@@ -32,20 +33,21 @@ STATUS_CHECK_MAX_WAIT_MS: Final = "commit.status-check.max-wait-ms"
 STATUS_CHECK_MAX_WAIT_MS_DEFAULT: Final = 60_000
 
 
-def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
+def retry_lost_races(attempt: Callable[[], Result], *tables: Table) -> Result:
     """Calls again after CommitFailedException, as Iceberg's `commit.retry.*` properties say, and re-raises the last
-    one. CP-26, CP-32: in turn, where the table's catalog has a queue.
+    one. CP-26, CP-32: in turn, where the catalog of the tables has a queue.
 
     Where it has none, the wait is random between zero and a bound that doubles: writers that collided once must not
-    collide in step for ever.
+    collide in step for ever. Of several tables, the greatest value of each property counts (CP-79).
     """
-    properties = table.metadata.properties
-    retries = names.non_negative_int(properties, names.COMMIT_RETRIES, names.COMMIT_RETRIES_DEFAULT)
-    min_wait_ms = names.non_negative_int(properties, names.COMMIT_MIN_WAIT_MS, names.COMMIT_MIN_WAIT_MS_DEFAULT)
-    max_wait_ms = names.non_negative_int(properties, names.COMMIT_MAX_WAIT_MS, names.COMMIT_MAX_WAIT_MS_DEFAULT)
-    total_ms = names.positive_int(properties, names.COMMIT_TOTAL_TIMEOUT_MS, names.COMMIT_TOTAL_TIMEOUT_MS_DEFAULT)
+    retries = _greatest(tables, names.COMMIT_RETRIES, names.COMMIT_RETRIES_DEFAULT)
+    min_wait_ms = _greatest(tables, names.COMMIT_MIN_WAIT_MS, names.COMMIT_MIN_WAIT_MS_DEFAULT)
+    max_wait_ms = _greatest(tables, names.COMMIT_MAX_WAIT_MS, names.COMMIT_MAX_WAIT_MS_DEFAULT)
+    timeout = (names.COMMIT_TOTAL_TIMEOUT_MS, names.COMMIT_TOTAL_TIMEOUT_MS_DEFAULT)
+    total_ms = max(names.positive_int(table.metadata.properties, *timeout) for table in tables)
     doubling = wait_random_exponential(multiplier=min_wait_ms / 1000, max=max_wait_ms / 1000)
-    with CommitTurn(_queue_of(table), patience_seconds=max_wait_ms / 1000, pause_seconds=min_wait_ms / 1000) as turn:
+    queue = _queue_of(tables)
+    with CommitTurn(queue, patience_seconds=max_wait_ms / 1000, pause_seconds=min_wait_ms / 1000) as turn:
 
         def wait_seconds(state: RetryCallState) -> float:
             return turn.pause_seconds(state.attempt_number) if turn.is_queued else doubling(state)
@@ -64,7 +66,19 @@ def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
         return retrying(attempt)
 
 
-def _queue_of(table: Table) -> WriterQueue | None:
+def _greatest(tables: Sequence[Table], name: str, default: int) -> int:
+    return max(names.non_negative_int(table.metadata.properties, name, default) for table in tables)
+
+
+def _queue_of(tables: Sequence[Table]) -> WriterQueue | None:
+    """The queue of the tables, all of which are in one catalog and have one, or none."""
+    queues = [queue for table in tables if (queue := _queue_of_table(table)) is not None]
+    if len(queues) < len(tables):
+        return None
+    return queues[0] if len(queues) == 1 else QueueOfSeveral(queues)
+
+
+def _queue_of_table(table: Table) -> WriterQueue | None:
     catalog = table.catalog
     if isinstance(catalog, QueuesCommits):
         return catalog.commit_queue(table.metadata.table_uuid)

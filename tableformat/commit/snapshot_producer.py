@@ -90,21 +90,22 @@ class SnapshotProducer:
         manifests = self._manifests_of_list.get(manifest_list, ())
         return sum(manifest.manifest_length_bytes for manifest in manifests if self._is_own(manifest))
 
-    def produce(self, base: SnapshotView, change: TableChange) -> Snapshot:
+    def produce(self, base: SnapshotView, change: TableChange, *, timestamp_ms: int | None = None) -> Snapshot:
         """CP-2: the change as a snapshot on the head of a branch, one sequence number above the table's last.
+        `timestamp_ms`: its time, by default `next_timestamp_ms`.
 
         Its files name each other by locations and sizes that are known before they are written: an object store gets
         them side by side.
         """
         try:
             with writes_side_by_side(base.io, base.metadata.location) as self._write:
-                return self._produced(base, change)
+                return self._produced(base, change, timestamp_ms)
         except BaseException:
             # Which of the manifests are there is not known: the next attempt writes its own.
             self._reusable.clear()
             raise
 
-    def _produced(self, base: SnapshotView, change: TableChange) -> Snapshot:
+    def _produced(self, base: SnapshotView, change: TableChange, timestamp_ms: int | None) -> Snapshot:
         change = with_vectors_of_removed_data(change, base)
         metadata = base.metadata
         assert not isinstance(metadata, TableMetadataV1), "v1 tables are refused before (`check_writable`)"
@@ -134,7 +135,7 @@ class SnapshotProducer:
                 "snapshot-id": self.snapshot_id,
                 "parent-snapshot-id": parent.snapshot_id if parent is not None else None,
                 "sequence-number": sequence_number,
-                "timestamp-ms": _timestamp_ms(metadata, parent),
+                "timestamp-ms": next_timestamp_ms(base) if timestamp_ms is None else timestamp_ms,
                 "manifest-list": written.location,
                 "summary": summary,
                 "schema-id": metadata.current_schema_id,
@@ -349,7 +350,7 @@ def _unused_snapshot_id(metadata: TableMetadata) -> int:
             return snapshot_id
 
 
-def _timestamp_ms(metadata: TableMetadata, parent: Snapshot | None) -> int:
+def next_timestamp_ms(base: SnapshotView) -> int:
     """Now, but after the parent: a clock that was set back must not break reading as of a moment."""
-    earliest = parent.timestamp_ms + 1 if parent is not None else 0
-    return max(time.time_ns() // 1_000_000, metadata.last_updated_ms, earliest)
+    earliest = base.snapshot.timestamp_ms + 1 if base.snapshot is not None else 0
+    return max(time.time_ns() // 1_000_000, base.metadata.last_updated_ms, earliest)

@@ -18,14 +18,24 @@ if TYPE_CHECKING:
     from tableformat.table import Table
 
 
+class CatalogHeads(Protocol):
+    """All tables of a catalog at one moment."""
+
+    def list_tables(self, namespace: str) -> list[str]:
+        """Identifiers of the tables of a namespace."""
+
+    def load(self, identifier: str) -> Table:
+        """The table at that moment."""
+
+
 class AttachableCatalog(Protocol):
     """The part of `tableformat.Catalog` that an attachment uses."""
 
     def list_namespaces(self, *, recursive: bool) -> list[str]:
         """Dotted names of all namespaces."""
 
-    def list_tables(self, namespace: str) -> list[str]:
-        """Identifiers of the tables of a namespace."""
+    def heads(self) -> CatalogHeads:
+        """All tables at one moment."""
 
     def load_table(self, identifier: str, *, branch: str = ...) -> Table:
         """The table at its newest metadata."""

@@ -238,7 +238,8 @@ def attach_as_default(connection: DuckDBPyConnection, catalog: AttachableCatalog
 
 
 def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> None:
-    """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
+    """LK-2: a table that cannot be read has a view that says why, and the others are attached. CP-80: all tables of a
+    lake are shown as they are at one moment."""
     import duckdb
 
     catalog = attachment.catalog
@@ -247,9 +248,10 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
     shown: dict[str, tuple[str, FileIO]] = {}
     taken: dict[tuple[str, str], str] = {}
     lists: dict[str, SnapshotView] = {}
+    heads = catalog.heads()
     for namespace in catalog.list_namespaces(recursive=True):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}.{quoted(namespace)}")
-        for identifier in catalog.list_tables(namespace):
+        for identifier in heads.list_tables(namespace):
             place = _place_of(identifier)
             if place in taken:
                 both = f"DuckDB does not tell the names {taken[place]} and {identifier} apart; rename one of the tables"
@@ -258,7 +260,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                 continue
             columns: list[str] = []
             try:
-                table = catalog.load_table(identifier)
+                table = heads.load(identifier)
                 view = table.at(**attachment.state)
                 columns = [field.name for field in view.schema.fields]
                 behind = table.iceberg.metadata_location, table.iceberg.io

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, Any
 
 from tableformat.arguments import checked_methods
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.pending import PendingCommit
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import is_one_shot
 from tableformat.operations.merging.clauses import MergeStatement
@@ -53,6 +56,7 @@ class Transaction:
         draft.keep_unchanged(options.if_unchanged_since)
         self._started = time.perf_counter()
         self._is_applied = draft.is_applied(options)
+        self._is_used = False
         self._result: CommitResult | None = None
 
     def __repr__(self) -> str:
@@ -238,4 +242,43 @@ class Transaction:
         """Whether verbs stage anything: they do not when the batch was committed before."""
         if self._result is not None:
             raise InvalidArgumentError("the transaction has ended; start another one.")
+        self._is_used = True
         return not self._is_applied
+
+
+class TransactionPart:
+    """A transaction on one table that is committed together with those on others."""
+
+    def __init__(self, draft: Draft, options: CommitOptions) -> None:
+        self.transaction = Transaction(draft, options)
+        self._draft = draft
+        self._options = options
+
+    @property
+    def is_used(self) -> bool:
+        """Whether an operation was called."""
+        return self.transaction._is_used
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the table had the batch before, so that operations stage nothing."""
+        return self.transaction._is_applied
+
+    def pending(self) -> PendingCommit:
+        """The staged change, for the commit; `end` follows."""
+        return replace_fields(self._draft.pending(self._options), was_applied=self.is_applied)
+
+    def end(self, pending: PendingCommit, outcome: CommitOutcome) -> None:
+        """Set the result of the commit."""
+        self.transaction._result = self._draft.conclude(pending, outcome, started=self.transaction._started)
+
+    def end_without_commit(self) -> None:
+        """Set the result of a transaction that changed nothing, unless there is one."""
+        if self.transaction._result is None:
+            self.transaction._result = self._draft.unchanged(
+                already_applied=self.is_applied, started=self.transaction._started
+            )
+
+    def discard(self) -> None:
+        """Remove the files that were staged."""
+        self._draft.discard()

@@ -99,9 +99,9 @@ def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_th
     modes: list[int] = []
     swap = EmbeddedCatalog.point_to
 
-    def swapping(self: EmbeddedCatalog, identifier: Any, expected: str, location: str, **keywords: Any) -> None:
-        lacking.append(disk.lacks(named_files(catalog, location)))
-        swap(self, identifier, expected, location, **keywords)
+    def swapping(self: EmbeddedCatalog, swaps: Any, **keywords: Any) -> None:
+        lacking.extend(disk.lacks(named_files(catalog, each.location)) for each in swaps)
+        swap(self, swaps, **keywords)
 
     def executing(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("UPDATE"):

@@ -72,6 +72,8 @@ def make_lake(catalog: tf.Catalog, version: str) -> None:
     other = catalog.create_table("db.other", SCHEMA, key=KEY, properties={**QUICK, "format-version": version})
     other.append(rows(("x", 1)))
     other.delete_prefix({"id1": "x"})
+    lines = catalog.create_table("db.lines", SCHEMA, key=KEY, properties={**QUICK, "format-version": version})
+    lines.append(rows(("a", 1), ("a", 2), ("b", 2)))
 
 
 def _transaction(table: tf.Table, **batch: Any) -> Any:
@@ -81,6 +83,18 @@ def _transaction(table: tf.Table, **batch: Any) -> Any:
         tx.upsert(rows(("c", 3), payload=9))
         tx.delete("id2 = 7", mode="scan")
     return tx.result
+
+
+def _transaction_of_tables(table: tf.Table, **batch: Any) -> Any:
+    """Two tables change, and a third one is read."""
+    assert table.catalog is not None
+    with table.catalog.transaction(**batch) as tx:
+        tx.table("db.t").replace(rows(("a", 70), ("a", 71), payload=9), prefix=["id1"])
+        tx.table("db.other").delete("id2 = 99", mode="scan")
+        tx.table("db.lines").delete("id2 = 2", mode="scan")
+        tx.table("db.lines").append(rows(("a", 7), payload=9))
+    assert len({each.already_applied for each in tx.results.values()}) == 1, tx.results
+    return tx.results["db.t"]
 
 
 def _staged(kind: str) -> BatchAction:
@@ -142,6 +156,7 @@ VERBS: Final[dict[str, BatchAction]] = {
     "overwrite": lambda t, **b: t.overwrite(rows(("a", 3), payload=9), where="payload >= 2", allow_outside=True, **b),
     "overwrite of all": lambda t, **b: t.overwrite(rows(("a", 3), payload=9), **b),
     "transaction": _transaction,
+    "transaction of several tables": _transaction_of_tables,
     "staged append": _staged("append"),
     "staged replace": _staged("replace"),
 }

@@ -41,6 +41,7 @@ FILE_CALLS: Final = (
 _CATALOG_CALLS: Final = (
     "load_table",
     "commit_table",
+    "commit_tables",
     "drop_table",
     "rename_table",
     "create_namespace",

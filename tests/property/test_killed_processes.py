@@ -18,7 +18,15 @@ from crash_worlds import CrashWorld, crash_world, of_versions, refs_of_neither
 from example_counts import examples
 from soak_figures import count
 
-ACTIONS = ["upsert", "transaction", "staged replace", "compact of all", "publish", "expire_snapshots"]
+ACTIONS = [
+    "upsert",
+    "transaction",
+    "transaction of several tables",
+    "staged replace",
+    "compact of all",
+    "publish",
+    "expire_snapshots",
+]
 BATCH: dict[str, Any] = {"application_id": "writer", "batch_id": 7}
 CHILD = """
 import sys

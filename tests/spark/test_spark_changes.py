@@ -448,7 +448,7 @@ def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, mon
     silently leave out what it takes for late."""
     feed.options |= {"startingVersion": "1", "computeUpdates": "true"}
     feed.batches()
-    monkeypatch.setattr(snapshot_producer, "_timestamp_ms", lambda _, parent: parent.timestamp_ms - 1)
+    monkeypatch.setattr(snapshot_producer, "next_timestamp_ms", lambda base: base.snapshot.timestamp_ms - 1)
     table.append(rows(10))
     with pytest.raises(Exception, match=r"by a clock that was behind.*without computeUpdates"):
         feed.batches()

@@ -25,6 +25,7 @@ from tableformat.operations.options import CommitKeywords
 EXPORTED = [
     "Bound",
     "Catalog",
+    "CatalogTransaction",
     "Changes",
     "CommitResult",
     "ConvertResult",
@@ -48,6 +49,7 @@ EXPORTED = [
 ERRORS = [
     "AlreadyCommittedError",
     "AlreadyExistsError",
+    "BatchPartlyAppliedError",
     "CatalogNotFoundError",
     "CommitConflictError",
     "CommitExitError",
@@ -75,6 +77,8 @@ ERRORS = [
     "TableFormatError",
     "TableNotFoundError",
     "OperationCancelledError",
+    "PartialCommitError",
+    "SeveralTablesError",
     "TaskFailedError",
     "UncoveredRowsError",
     "UnknownColumnError",
@@ -176,6 +180,7 @@ CATALOG = {
     "adopt_table": "identifier, *, key=None, dry_run=False",
     "relocate": "to=None, *, tables=(), replace=False, outside=None, dry_run=False, progress=None, **options",
     "report_to": "reporter",
+    "transaction": "**commit",
     "close": "",
 }
 SCAN = {
@@ -313,6 +318,11 @@ def test_a_transaction_has_every_verb_of_a_table(name: str, expected: str) -> No
     assert parameters(getattr(tf.Transaction, name)) == expected
 
 
+def test_a_transaction_of_a_catalog_gives_those_of_its_tables() -> None:
+    assert parameters(tf.CatalogTransaction.table) == "name, *, branch='main'"
+    assert isinstance(tf.CatalogTransaction.results, property)
+
+
 @pytest.mark.parametrize(("name", "expected"), CATALOG.items())
 def test_methods_of_a_catalog(name: str, expected: str) -> None:
     assert parameters(getattr(tf.Catalog, name)) == expected
@@ -382,7 +392,8 @@ def test_errors() -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    classes = [tf.Table, tf.Catalog, tf.Scan, tf.Changes, tf.Transaction, tf.StagedWrite, Maintenance, Inspect]
+    classes = [tf.Table, tf.Catalog, tf.Scan, tf.Changes, tf.Transaction, tf.CatalogTransaction, tf.StagedWrite]
+    classes += [Maintenance, Inspect]
     unexplained = [
         f"{each.__name__}.{name}"
         for each in classes

@@ -214,7 +214,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "spark_ext/service/ddl/staged_tables.py",
         "spark_ext/service/writes/commits.py",
         "tableformat/commit/leftovers.py",
-        "tableformat/catalogs/embedded_catalog.py",
+        "tableformat/catalogs/next_version.py",
         "tableformat/catalogs/views/sql_views.py",  # whose metadata files no table's metadata names
         "tableformat/maintenance/conversion/convert_files.py",
         "tableformat/maintenance/partition_statistics.py",

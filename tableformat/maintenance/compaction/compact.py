@@ -25,8 +25,9 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.publish_target import check_publish_target
-from tableformat.commit.transaction import CommitOutcome, commit_change
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import (

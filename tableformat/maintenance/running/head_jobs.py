@@ -12,9 +12,10 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.commit.change import TableChange, file_key, file_keys
 from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.table_diff import live_files
-from tableformat.commit.transaction import CommitOutcome, commit_change
+from tableformat.commit.transaction import commit_change
 from tableformat.maintenance.publishing.publish_scope import TargetState, asserting_target, target_state
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile, DeleteFile

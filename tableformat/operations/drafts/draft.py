@@ -23,9 +23,9 @@ from pyiceberg.table import Table as IcebergTable
 
 from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.errors import InvalidKeyError
@@ -43,6 +43,7 @@ from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.blind_deletes import BlindDeletes, refuse_forbidden
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import Find, covered_by_any, find_here, in_threads
+from tableformat.operations.drafts.pending import PendingCommit, commit_alone
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult, committed_result, read_of, unchanged_result
 from tableformat.operations.drafts.scope import Scope
@@ -85,8 +86,10 @@ class Draft:
         caches: MergeCaches | None = None,
         carry: Carry = carry_here,
         find: Find = find_here,
+        fate: CommitFate | None = None,
     ) -> None:
-        """`caches`: delete files and footers that were read before. `carry`, `find`: where rows are copied, found."""
+        """`caches`: delete files and footers that were read before. `carry`, `find`: where rows are copied, found.
+        `fate`: of a commit of several drafts."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
         self._branch = branch
@@ -101,7 +104,7 @@ class Draft:
         self._carry = carry
         self.find = find
         self._written: list[str] = []
-        self._fate = CommitFate()
+        self._fate = fate or CommitFate()
         self._row_count = 0
         self.attempt = 0
         """How often the verb has been staged, from 1; 0 where it is staged once."""
@@ -385,23 +388,27 @@ class Draft:
 
     def commit(self, options: CommitOptions, *, started: float) -> CommitResult:
         """Commit everything staged as one snapshot; nothing staged commits nothing."""
+        pending = self.pending(options)
+        outcome = commit_alone(pending, options, self._fate)
+        return self.conclude(pending, outcome, started=started)
+
+    def pending(self, options: CommitOptions) -> PendingCommit:
+        """Everything staged, as the commit takes it; `conclude` follows."""
         self._write_blind_deletes()
-        change = StagedChangeByVersion(self._change, self.context, self._written, table=self.name)
-        outcome = commit_change(
+        return PendingCommit(
             self._iceberg,
-            change,
+            StagedChangeByVersion(self._change, self.context, self._written, table=self.name),
             ref=self._branch,
-            application_id=options.application_id,
-            batch_id=options.batch_id,
             snapshot_properties={**(options.snapshot_properties or {}), **self.said},
-            is_staged=options.is_staged,
-            fate=self._fate,
         )
+
+    def conclude(self, pending: PendingCommit, outcome: CommitOutcome, *, started: float) -> CommitResult:
+        """The result of the commit. The handle moves to it."""
         if not outcome.committed:
             self.discard()
         self._written.clear()
         outcome.move(self._iceberg)
-        committed = change.committed(outcome, self._iceberg.io)
+        committed = pending.change.committed(outcome, self._iceberg.io)
         return committed_result(
             outcome,
             committed,

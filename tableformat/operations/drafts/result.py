@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.table.metadata import TableMetadata
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.transaction import CommitOutcome
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_index import snapshot_by_id

@@ -14,9 +14,9 @@ from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, UnchangedScope, file_key, operation_of
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.delete_scope import check_columns_are_there
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.required_columns import refuse_nulls_of_before
-from tableformat.commit.transaction import CommitOutcome
 from tableformat.commit.unchanged import check_unchanged
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray

@@ -143,8 +143,8 @@ def test_a_lake_that_is_replaced_after_the_rows_were_written(
     produce = SnapshotProducer.produce
     swaps = [replace_by_copy]
 
-    def swapped(self: SnapshotProducer, *args: Any) -> Any:
-        snapshot = produce(self, *args)
+    def swapped(self: SnapshotProducer, *args: Any, **options: Any) -> Any:
+        snapshot = produce(self, *args, **options)
         if swaps:
             (tmp_path / "lake").rename(tmp_path / "former")
             shutil.copytree(tmp_path / "before", tmp_path / "lake")

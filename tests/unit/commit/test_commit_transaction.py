@@ -30,9 +30,10 @@ from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import FixedChange, PlannedChange, UpdatesAndRequirements
 from tableformat.commit.retry import status_check_waits_seconds
-from tableformat.commit.transaction import CommitOutcome, commit_change
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import (
     CommitConflictError,
     CommitExitError,

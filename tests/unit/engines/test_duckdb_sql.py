@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
+from tableformat.catalogs.heads import Heads
 from tableformat.engines import duckdb as engine
 from tableformat.errors import (
     DuplicateKeyError,
@@ -441,12 +442,12 @@ def test_path_in_the_place_of_a_catalog_leaves_the_connection_as_it_was(attached
 def test_attachment_that_failed_is_taken_back(attached: Attached, monkeypatch: pytest.MonkeyPatch) -> None:
     attached.catalog.create_namespace("later")
 
-    def interrupted(namespace: str) -> list[str]:
+    def interrupted(_heads: Heads, namespace: str) -> list[str]:
         if namespace == "later":
             raise KeyboardInterrupt
         return ["db.items"]
 
-    monkeypatch.setattr(attached.catalog, "list_tables", interrupted)
+    monkeypatch.setattr(Heads, "list_tables", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tf.duckdb.attach(attached.connection, attached.catalog, name="more")
     monkeypatch.undo()

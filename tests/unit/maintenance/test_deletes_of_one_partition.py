@@ -100,7 +100,7 @@ def test_a_delete_of_a_writer_that_has_not_seen_the_new_spec_reaches_compacted_f
     add_of_new_spec(table)
     other = another_handle(table)
     # Flink does not check this.
-    monkeypatch.setattr("tableformat.commit.transaction.check_delete_scope", lambda *_: None)
+    monkeypatch.setattr("tableformat.commit.table_part.check_delete_scope", lambda *_: None)
     table.maintenance.compact(rewrite_all=True, progress=Meanwhile(partial(delete_as_flink, other)))
     assert live_tuples(table.refresh()) == ALL_LEFT
     table.maintenance.compact(rewrite_all=True)

@@ -1,0 +1,54 @@
+"""The next metadata of a table: its file is written first, and then named by the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
+
+from tableformat.catalogs.table_locations import Swap
+from tableformat.errors import StorageError
+from tableformat.storage.storage import delete_if_present
+
+
+@dataclass(frozen=True, slots=True)
+class NextVersion:
+    """The version of a table after a commit."""
+
+    current: Table
+    metadata: TableMetadata
+    """The current metadata for a table that must not change."""
+    io: FileIO
+    location: str
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is a file to write."""
+        return self.metadata is not self.current.metadata
+
+    @property
+    def swap(self) -> Swap:
+        """The request to the catalog."""
+        return Swap(self.current.name(), self.current.metadata_location, self.location)
+
+    @property
+    def response(self) -> CommitTableResponse:
+        """The answer, once that is done."""
+        return CommitTableResponse.model_validate({"metadata": self.metadata, "metadata-location": self.location})
+
+
+@contextmanager
+def removing_what_is_not_named(versions: Sequence[NextVersion]) -> Iterator[None]:
+    """Remove the files of the versions if the block fails and the catalog certainly names none of them (CP-18)."""
+    try:
+        yield
+    except (CommitFailedException, StorageError) as error:
+        if not isinstance(error, StorageError) or error.nothing_changed:
+            for each in versions:
+                delete_if_present(each.io, each.location)
+        raise

@@ -1,0 +1,309 @@
+"""The part of a commit that changes one table, over all attempts. Most commits have one part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.committed_once import check_committed_once
+from tableformat.commit.conflicts import check_conflicts
+from tableformat.commit.coverage_change import coverage_is
+from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
+from tableformat.commit.idempotence import AppliedBatch, BatchName, applied_batch, is_applied, remember_batch
+from tableformat.commit.outcome import CommitOutcome
+from tableformat.commit.planned_change import PlannedChange
+from tableformat.commit.publish_target import check_publish_target
+from tableformat.commit.snapshot_producer import SnapshotProducer, next_timestamp_ms
+from tableformat.commit.staged_there import check_staged_there
+from tableformat.commit.together import TableRequest
+from tableformat.commit.unchanged import check_unchanged
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.identifiers import identifier_text
+from tableformat.metadata.newest import newest_of
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import RANGE_PARTITIONS, is_synced
+from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.reports.report import CommitReport
+from tableformat.reports.reporting import is_reported, send
+from tableformat.storage.storage import sync_files
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """The change of one attempt, which met no conflict on the head."""
+
+    table: Table
+    """As it was loaded for the attempt."""
+    base: SnapshotView
+    change: TableChange
+
+    @property
+    def reads(self) -> bool:
+        """Whether the change is right only on this head, even if it has no files."""
+        return self.change.kind is ChangeKind.SCAN_BASED
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPart:
+    """The request of an attempt for one table."""
+
+    planned: PlannedPart
+    snapshot: Snapshot | None
+    """None if the change has no files."""
+    request: TableRequest
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the catalog has something to do or to check."""
+        return bool(self.request.updates) or self.planned.reads
+
+
+class TablePart:
+    """One table of a commit."""
+
+    def __init__(
+        self,
+        handle: Table,
+        planned: PlannedChange,
+        *,
+        ref: str,
+        batch: BatchName | None,
+        producer: SnapshotProducer,
+        is_staged: bool,
+    ) -> None:
+        self.handle = handle
+        self.subject = f"{'.'.join(handle.name())} (branch {ref})"
+        self.producer = producer
+        self._planned = planned
+        self._ref = ref
+        self._batch = batch
+        self._is_staged = is_staged
+
+    def load(self) -> Table:
+        """The table as the catalog has it now."""
+        return newest_of(self.handle)
+
+    def landed(self, table: Table, attempts: int) -> CommitOutcome | None:
+        """The outcome, if an earlier attempt was applied although its answer said otherwise or never came."""
+        snapshot = snapshot_by_id(table.metadata, self.producer.snapshot_id)
+        if snapshot is None:
+            return None
+        return CommitOutcome(table, snapshot.snapshot_id, snapshot.sequence_number, attempts, True)
+
+    def applied(self, table: Table) -> AppliedBatch | None:
+        """CP-14: the record of the batch, if the table has it."""
+        if self._batch is None:
+            return None
+        stored = applied_batch(table.metadata.properties, self._ref, self._batch.application_id)
+        return stored if is_applied(stored, self._batch.batch_id) else None
+
+    def plan(self, table: Table, attempt: int) -> PlannedPart:
+        """The change on the table's head, checked for conflicts."""
+        head = head_view(table.metadata, table.io, self._ref)
+        base = self._planned.base_on(head)
+        change = self._planned.change_on(base, attempt)
+        planned = PlannedPart(table, base, change)
+        if change.unchanged is not None:
+            check_unchanged(change.unchanged, base, self.subject)
+        if change.is_empty:
+            if planned.reads:
+                # That nothing matched, or that every key was there, is a decision on what was read like any other.
+                check_conflicts(change, base, self.subject)
+            return planned
+        if base is head:
+            check_publish_target(change, table.metadata, self._ref)
+        check_writable(change, table.metadata, self.subject)
+        check_delete_scope(change, base, self.subject)
+        check_delete_columns(change, base, self.subject)
+        check_committed_once(change, base, self.subject)
+        check_conflicts(change, base, self.subject)
+        check_staged_there(change, table, self.subject)
+        return planned
+
+    def prepare(self, planned: PlannedPart, *, timestamp_ms: int | None) -> PreparedPart:
+        """Write the manifests of the snapshot. `timestamp_ms`: its time, if several tables share one (CP-76)."""
+        if planned.change.is_empty:
+            return PreparedPart(planned, None, self._request_without_snapshot(planned))
+        snapshot = self.producer.produce(planned.base, planned.change, timestamp_ms=timestamp_ms)
+        return PreparedPart(planned, snapshot, self._request(planned, snapshot))
+
+    def sync(self, prepared: PreparedPart) -> None:
+        """Where the table asks for it, have the files of the snapshot on the disk before the catalog names them."""
+        table, change = prepared.planned.table, prepared.planned.change
+        if prepared.snapshot is not None and is_synced(table.metadata.properties):
+            # Data and delete files may come from other processes; here is where all are known and none is named yet.
+            staged = (file.file_path for file in (*change.added_data_files, *change.added_delete_files))
+            sync_files(table.io, (*staged, *self.producer.written_locations))
+
+    def committed(self, prepared: PreparedPart, response: CommitTableResponse | None, attempts: int) -> CommitOutcome:
+        """The outcome that the catalog's answer means; without one, of a part that it was not asked about."""
+        table, base = prepared.planned.table, prepared.planned.base
+        after = table if response is None else _at(table, response.metadata, response.metadata_location)
+        snapshot = prepared.snapshot
+        if snapshot is None:
+            return _unchanged(after, base, attempts)
+        return CommitOutcome(
+            after,
+            snapshot.snapshot_id,
+            snapshot.sequence_number,
+            attempts,
+            True,
+            base=base,
+            change=prepared.planned.change,
+            metadata_bytes=self.producer.manifest_bytes_of(snapshot.manifest_list),
+        )
+
+    def unchanged(self, table: Table, attempts: int) -> CommitOutcome:
+        """CP-17: the outcome of a part without files, which makes no snapshot."""
+        return _unchanged(table, head_view(table.metadata, table.io, self._ref), attempts)
+
+    def already_applied(self, table: Table, stored: AppliedBatch, attempts: int) -> CommitOutcome:
+        """The outcome of a batch that the table has."""
+        snapshot = snapshot_by_id(table.metadata, stored.snapshot_id)
+        number = snapshot.sequence_number if snapshot is not None else None
+        return CommitOutcome(table, stored.snapshot_id or None, number, attempts, False, already_applied=True)
+
+    def unused_locations(self, outcome: CommitOutcome) -> tuple[str, ...]:
+        """Metadata files of attempts that came to nothing."""
+        if not outcome.committed:
+            return self.producer.written_locations
+        snapshot = snapshot_by_id(outcome.metadata, self.producer.snapshot_id)
+        # If the answer of the catalog lacks the snapshot that it has just applied, nothing is removed.
+        return self.producer.locations_not_of(snapshot.manifest_list) if snapshot is not None else ()
+
+    def report(self, outcome: CommitOutcome, duration_seconds: float) -> None:
+        """Send the report of the snapshot, if the catalog has a reporter."""
+        if not (outcome.committed and is_reported(self.handle.catalog)):
+            return
+        snapshot = snapshot_by_id(outcome.metadata, self.producer.snapshot_id)
+        if snapshot is None or snapshot.summary is None:
+            return  # Others have expired it since.
+        report = CommitReport(
+            table_name=identifier_text(self.handle.name()),
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number or 0,
+            operation=snapshot.summary.operation.value,
+            duration_seconds=duration_seconds,
+            attempts=outcome.attempts,
+            summary=dict(snapshot.summary.additional_properties),
+        )
+        send(self.handle.catalog, report)
+
+    def _request(self, planned: PlannedPart, snapshot: Snapshot) -> TableRequest:
+        """CP-1: the table and the head of the branch are the ones that the snapshot was made for."""
+        base, change = planned.base, planned.change
+        updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot)]
+        if not self._is_staged:
+            updates.append(_move_ref(base, self._ref, snapshot))
+        requirements = self._head_is(base)
+        if has_partition_scoped_deletes(change, base):
+            requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
+        if change.scoped_deletes or change.coverage is not None:
+            # What exists is said of columns that the table has (RP-2).
+            schema_id = base.metadata.current_schema_id
+            requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id}))
+        if self._batch is not None:
+            record = remember_batch(self._ref, self._batch, snapshot.snapshot_id, snapshot.timestamp_ms)
+            updates.append(SetPropertiesUpdate(updates=record))
+        if change.coverage is not None:
+            updates.extend(change.coverage.updates)
+        if change.coverage is not None or (change.added_data_files and RANGE_PARTITIONS in base.metadata.properties):
+            requirements.extend(coverage_is(base.metadata.properties.get(RANGE_PARTITIONS), self.handle.catalog))
+        more_updates, more_requirements = self._planned.beside(base, snapshot)
+        return TableRequest(planned.table, (*requirements, *more_requirements), (*updates, *more_updates))
+
+    def _request_without_snapshot(self, planned: PlannedPart) -> TableRequest:
+        """CP-75, CP-78: the other tables of the commit change only if this one has the head that was read, and it
+        remembers their batch."""
+        base = planned.base
+        is_table, is_head = self._head_is(base)
+        requirements = (is_table, is_head) if planned.reads else (is_table,)
+        if self._batch is None:
+            return TableRequest(planned.table, requirements, ())
+        record = remember_batch(self._ref, self._batch, NO_SNAPSHOT, next_timestamp_ms(base))
+        return TableRequest(planned.table, requirements, (SetPropertiesUpdate(updates=record),))
+
+    def _head_is(self, base: SnapshotView) -> list[TableRequirement]:
+        head = base.metadata.refs.get(self._ref)
+        head_id = head.snapshot_id if head is not None else None
+        return [
+            AssertTableUUID(uuid=base.metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": self._ref, "snapshot-id": head_id}),
+        ]
+
+
+NO_SNAPSHOT = 0
+"""The snapshot id in the record of a batch that changed only other tables. No snapshot has this id."""
+
+
+def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:
+    """Raise UnsupportedFeatureError for what the table's format version does not allow, or what we do not write; rows
+    are not added beside range partitions that this version does not know (RP-1)."""
+    version = metadata.format_version
+    kinds = {delete.kind for delete in change.added_delete_files}
+    if version not in (2, 3):
+        raise UnsupportedFeatureError(
+            f"{subject} has format version {version}; upgrade it to version 2 to write to it."
+        )
+    if version == 2 and DeleteKind.DELETION_VECTOR in kinds:
+        raise UnsupportedFeatureError(
+            f"{subject} has format version 2, which has no deletion vectors; write position deletes."
+        )
+    if version == 3 and DeleteKind.POSITION in kinds:
+        raise UnsupportedFeatureError(
+            f"{subject} has format version 3, which takes no new position delete files; write deletion vectors."
+        )
+    if change.added_data_files:
+        range_partitions_of(metadata.properties, metadata.schema())
+
+
+def _unchanged(table: Table, base: SnapshotView, attempts: int) -> CommitOutcome:
+    """CP-17: no files, no snapshot."""
+    if base.snapshot is None:
+        return CommitOutcome(table, None, None, attempts, False, base=base)
+    return CommitOutcome(table, base.snapshot.snapshot_id, base.snapshot.sequence_number, attempts, False, base=base)
+
+
+def _move_ref(base: SnapshotView, ref: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:
+    """The branch at its new head, with its retention settings."""
+    current = base.metadata.refs.get(ref)
+    return SetSnapshotRefUpdate.model_validate(
+        {
+            "ref-name": ref,
+            "type": SnapshotRefType.BRANCH,
+            "snapshot-id": snapshot.snapshot_id,
+            "max-ref-age-ms": current.max_ref_age_ms if current is not None else None,
+            "max-snapshot-age-ms": current.max_snapshot_age_ms if current is not None else None,
+            "min-snapshots-to-keep": current.min_snapshots_to_keep if current is not None else None,
+        }
+    )
+
+
+def _at(table: Table, metadata: TableMetadata, metadata_location: str) -> Table:
+    return Table(
+        identifier=table.name(),
+        metadata=metadata,
+        metadata_location=metadata_location,
+        io=table.io,
+        catalog=table.catalog,
+        config=table.config,
+    )

@@ -1,0 +1,140 @@
+"""`CatalogTransaction`: operations on several tables, committed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from tableformat.arguments import checked_methods
+from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.idempotence import batch_name
+from tableformat.commit.together import check_commits_together
+from tableformat.commit.transaction import commit_changes
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.transaction import Transaction, TransactionPart
+
+Load = Callable[[tuple[str, ...]], IcebergTable]
+"""(identifier) -> the table as the catalog has it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One table of a transaction."""
+
+    iceberg: IcebergTable
+    branch: str
+    part: TransactionPart
+
+
+@checked_methods
+class CatalogTransaction:
+    """The tables of one transaction, see `Catalog.transaction`.
+
+    >>> notes = catalog.create_table("db.notes", pa.schema([("id1", pa.string()), ("note", pa.string())]), key=["id1"])
+    >>> with catalog.transaction() as tx:
+    ...     tx.table("db.calendars").delete_prefix({"id1": "A"})
+    ...     tx.table("db.notes").upsert(pa.table({"id1": ["A"], "note": ["closed"]}))
+    >>> sorted(tx.results)
+    ['db.calendars', 'db.notes']
+    """
+
+    def __init__(self, catalog: IcebergCatalog, load: Load, options: CommitOptions) -> None:
+        self._catalog = catalog
+        self._load = load
+        self._options = options
+        self._fate = CommitFate()
+        self._members: dict[tuple[str, ...], _Member] = {}
+        self._results: dict[str, CommitResult] | None = None
+
+    def __repr__(self) -> str:
+        state = "committed at the end of the block" if self._results is None else "ended"
+        return f"CatalogTransaction({', '.join(map(identifier_text, self._members))}): {state}"
+
+    def table(self, name: str | tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Transaction:
+        """The transaction of one table, whose operations are staged until the end of the block. Each call for a table
+        returns the same one.
+
+        Raises SeveralTablesError for a second table in a catalog that commits one table at a time, TableNotFoundError,
+        and InvalidArgumentError for a second branch of a table.
+
+        >>> with catalog.transaction() as tx:
+        ...     tx.table("db.calendars").append(pa.table({"id1": ["C"], "id2": [1], "num_cal": [1]}))
+        >>> table.refresh().scan().count()
+        4
+        """
+        if self._results is not None:
+            raise InvalidArgumentError("the transaction has ended; start another one.")
+        parts = identifier_parts(name)
+        known = self._members.get(parts)
+        if known is None:
+            known = self._members[parts] = self._joined(parts, branch)
+        if known.branch != branch:
+            raise InvalidArgumentError(
+                f"{identifier_text(parts)} is in the transaction on branch {known.branch!r} and cannot be changed on "
+                f"branch {branch!r} too. Use a transaction for each branch."
+            )
+        return known.part.transaction
+
+    @property
+    def results(self) -> dict[str, CommitResult]:
+        """The result of each table, by its name. Asking before the block ended is an InvalidArgumentError.
+
+        >>> with catalog.transaction(application_id="loader", batch_id=1) as tx:
+        ...     tx.table("db.calendars").delete_prefix({"id1": "A"})
+        >>> tx.results["db.calendars"].already_applied
+        False
+        """
+        if self._results is None:
+            raise InvalidArgumentError("the transaction has no results before its `with` block has ended.")
+        return dict(self._results)
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Commit at the end of the block. If it fails, remove the files of all tables, unless the commit may have
+        happened; `Catalog.transaction` calls it."""
+        with removing_on_failure(self._fate, self._discard):
+            yield
+            self._results = self._committed()
+
+    def changed_tables(self) -> Iterator[tuple[IcebergTable, str]]:
+        """Each table that got a snapshot, with its branch."""
+        for parts, member in self._members.items():
+            if self.results[identifier_text(parts)].attempts:
+                yield member.iceberg, member.branch
+
+    def _joined(self, parts: tuple[str, ...], branch: str) -> _Member:
+        if self._members:
+            check_commits_together(self._catalog)
+        iceberg = self._load(parts)
+        return _Member(iceberg, branch, TransactionPart(Draft(iceberg, branch, fate=self._fate), self._options))
+
+    def _committed(self) -> dict[str, CommitResult]:
+        """CP-74, ST-10: tables on which no operation was called have no part in the commit."""
+        used = [each.part for each in self._members.values() if each.part.is_used]
+        if len(used) == 1:
+            used[0].transaction.commit()
+        elif not all(each.is_applied for each in used):
+            self._commit_together(used)
+        for member in self._members.values():
+            member.part.end_without_commit()
+        return {identifier_text(parts): each.part.transaction.result for parts, each in self._members.items()}
+
+    def _commit_together(self, used: list[TransactionPart]) -> None:
+        pending = [each.pending() for each in used]
+        batch = batch_name(self._options.application_id, self._options.batch_id)
+        outcomes = commit_changes(pending, batch=batch, fate=self._fate)
+        for part, staged, outcome in zip(used, pending, outcomes, strict=True):
+            part.end(staged, outcome)
+
+    def _discard(self) -> None:
+        for member in self._members.values():
+            member.part.discard()

@@ -1,0 +1,187 @@
+"""Several tables in one request to a REST catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from commit_tables import FAST_RETRIES
+from pyiceberg.exceptions import CommitFailedException
+from rest_service import TRANSACTIONS, RestService, serving
+
+import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit.together import TableRequest
+from tableformat.errors import (
+    BatchPartlyAppliedError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    PartialCommitError,
+    SeveralTablesError,
+)
+
+SCHEMA = pa.schema([pa.field("order", pa.int64(), nullable=False), pa.field("note", pa.string())])
+NAMES = ("db.lines", "db.orders")
+BATCH: dict[str, Any] = {"application_id": "loader", "batch_id": 1}
+
+
+@dataclass
+class Estate:
+    service: RestService
+    lake: tf.Catalog
+    """What the server keeps its tables in."""
+    catalog: tf.Catalog
+    """The client."""
+
+    def change(self, **batch: Any) -> dict[str, tf.CommitResult]:
+        with self.catalog.transaction(**batch) as tx:
+            for name in NAMES:
+                tx.table(name).append(pa.table({"order": [2], "note": ["new"]}))
+        return tx.results
+
+    def numbers(self) -> dict[str, list[int]]:
+        return {name: sorted(self.lake.load_table(name).scan().to_arrow()["order"].to_pylist()) for name in NAMES}
+
+
+BEFORE = {key: [1] for key in NAMES}
+AFTER = {key: [1, 2] for key in NAMES}
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Iterator[Estate]:
+    backend = EmbeddedCatalog.at(tmp_path / "lake")
+    lake = tf.Catalog(backend)
+    lake.create_namespace("db")
+    for name in NAMES:
+        table = lake.create_table(name, SCHEMA, key=["order"], properties=FAST_RETRIES)
+        table.append(pa.table({"order": [1], "note": ["old"]}))
+    service = RestService(backend)
+    with serving(service) as client:
+        yield Estate(service, lake, tf.Catalog(client()))
+
+
+def test_several_tables_are_one_request(estate: Estate) -> None:
+    """LK-37."""
+    results = estate.change(**BATCH)
+    assert estate.numbers() == AFTER
+    (request,) = estate.service.requests
+    assert [each["identifier"]["name"] for each in request["table-changes"]] == ["lines", "orders"]
+    assert all(each["requirements"] and each["updates"] for each in request["table-changes"])
+    for name, result in results.items():
+        assert (result.snapshot_id, result.added_row_count) == (estate.lake.load_table(name).snapshot_id, 1)
+    assert {each.already_applied for each in estate.change(**BATCH).values()} == {True}
+
+
+def test_a_table_that_was_read_is_asserted_without_an_update(estate: Estate) -> None:
+    """CP-75, LK-37."""
+    with estate.catalog.transaction() as tx:
+        tx.table("db.lines").delete("note = 'nothing'", mode="scan")
+        tx.table("db.orders").append(pa.table({"order": [2], "note": ["new"]}))
+    (request,) = estate.service.requests
+    (read,) = [each for each in request["table-changes"] if not each["updates"]]
+    assert read["identifier"]["name"] == "lines"
+    assert {each["type"] for each in read["requirements"]} == {"assert-table-uuid", "assert-ref-snapshot-id"}
+
+
+def test_a_lost_race_is_tried_again(estate: Estate) -> None:
+    """LK-37: answer 409."""
+
+    def overtaken(requests: list[TableRequest]) -> None:
+        estate.service.answer = estate.service.apply
+        estate.lake.load_table("db.orders").append(pa.table({"order": [9], "note": ["other"]}))
+        estate.service.apply(requests)
+
+    estate.service.answer = overtaken
+    assert {each.attempts for each in estate.change().values()} == {2}
+    assert estate.numbers() == {"db.lines": [1, 2], "db.orders": [1, 2, 9]}
+
+
+def test_a_server_that_refuses_every_time_is_a_conflict(estate: Estate) -> None:
+    def refuse(_requests: list[TableRequest]) -> None:
+        raise CommitFailedException("busy")
+
+    estate.service.answer = refuse
+    with pytest.raises(CommitConflictError, match=r"db\.lines.* and db\.orders"):
+        estate.change()
+    assert estate.numbers() == BEFORE
+
+
+def test_a_lost_answer_is_found_in_all_tables(estate: Estate) -> None:
+    """CP-77."""
+
+    def lose(requests: list[TableRequest]) -> None:
+        estate.service.apply(requests)
+        raise OSError("lost")
+
+    estate.service.answer = lose
+    assert {each.added_row_count for each in estate.change().values()} == {1}
+    assert estate.numbers() == AFTER
+
+
+def test_a_request_that_is_applied_between_two_looks_is_found_in_all_tables(estate: Estate) -> None:
+    """CP-77: the first table was loaded before the server applied it, and the second one afterwards."""
+
+    def lose(requests: list[TableRequest]) -> None:
+        estate.service.after_load.append(lambda: estate.service.apply(requests))
+        raise OSError("late")
+
+    estate.service.answer = lose
+    assert {each.snapshot_id for each in estate.change().values()} == {
+        estate.lake.load_table(name).snapshot_id for name in NAMES
+    }
+    assert estate.numbers() == AFTER
+
+
+def test_a_request_without_an_answer_keeps_its_files(estate: Estate, tmp_path: Path) -> None:
+    """CP-77: the server may apply it yet, and then both tables have their files."""
+    sent: list[TableRequest] = []
+
+    def swallow(requests: list[TableRequest]) -> None:
+        sent.extend(requests)
+        raise OSError("no answer")
+
+    estate.service.answer = swallow
+    with pytest.raises(CommitStateUnknownError):
+        estate.change()
+    assert estate.numbers() == BEFORE
+    estate.service.apply(sent)
+    assert estate.numbers() == AFTER
+    assert all(estate.lake.load_table(name).verify(deep=True).is_clean for name in NAMES)
+
+
+def test_a_request_that_is_applied_in_part_is_an_error_with_the_tables(estate: Estate) -> None:
+    """CP-77, CP-78: as a server without transactions may do."""
+
+    def half(requests: list[TableRequest]) -> None:
+        estate.lake.iceberg.commit_table(requests[0].table, requests[0].requirements, requests[0].updates)
+        raise OSError("died")
+
+    estate.service.answer = half
+    with pytest.raises(PartialCommitError, match=r"to db\.lines \(branch main\) and not to db\.orders") as partial:
+        estate.change(**BATCH)
+    assert partial.value.lacking == ("db.orders (branch main)",)
+    assert estate.numbers() == {"db.lines": [1, 2], "db.orders": [1]}
+    assert estate.lake.load_table("db.lines").verify(deep=True).is_clean
+    estate.service.answer = estate.service.apply
+    with pytest.raises(BatchPartlyAppliedError):
+        estate.change(**BATCH)
+    lines = estate.lake.load_table("db.lines")
+    lines.rollback(snapshot_id=lines.history()["snapshot_id"][0].as_py(), replay=True)
+    estate.change(**BATCH)
+    assert estate.numbers() == AFTER
+
+
+def test_a_server_without_transactions_is_refused_for_several_tables(estate: Estate) -> None:
+    """LK-36: the requests of one table are as ever."""
+    estate.service.endpoints.remove(TRANSACTIONS)
+    with serving(estate.service) as client:
+        estate.catalog = tf.Catalog(client())
+        with pytest.raises(SeveralTablesError, match=r"catalog 'service'.*does not list the endpoint POST"):
+            estate.change()
+        with estate.catalog.transaction() as tx:
+            tx.table("db.orders").append(pa.table({"order": [2], "note": ["new"]}))
+    assert (estate.numbers(), estate.service.requests) == ({"db.lines": [1], "db.orders": [1, 2]}, [])
