@@ -26,6 +26,7 @@ from tableformat.errors import (
     CommitConflictError,
     InvalidArgumentError,
     NamespaceNotFoundError,
+    SeveralTablesError,
     StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
@@ -163,6 +164,32 @@ def stored(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> list[st
         "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
     )
     return [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET, Prefix="glue/").get("Contents", [])]
+
+
+@pytest.mark.parametrize("kind", ["rest", "lake on PostgreSQL", "glue", "sql", "hive"])
+def test_two_tables_change_together_or_are_refused(opened: Callable[[str], tf.Catalog], kind: str) -> None:
+    """LK-36, LK-37."""
+    catalog = opened(kind)
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    names = ("several.orders", "several.lines")
+    catalog.create_namespace("several")
+    for name in names:
+        catalog.create_table(name, columns, key=["id"]).append(pa.table({"id": [1]}))
+
+    def change() -> dict[str, tf.CommitResult]:
+        with catalog.transaction(application_id="loader", batch_id=1) as tx:
+            for name in names:
+                tx.table(name).replace(pa.table({"id": [2]}))
+        return tx.results
+
+    if kind in ("rest", "lake on PostgreSQL"):
+        assert {each.attempts for each in change().values()} == {1}
+        assert {each.already_applied for each in change().values()} == {True}
+    else:
+        with pytest.raises(SeveralTablesError, match=kind):
+            change()
+    expected = [(1,), (2,)] if kind in ("rest", "lake on PostgreSQL") else [(1,)]
+    assert [sorted(live_tuples(catalog.load_table(name))) for name in names] == [expected, expected]
 
 
 @pytest.mark.parametrize("version", ["2", "3"])

@@ -55,6 +55,7 @@ class SteppedJob:
         backend = self._catalog.iceberg
         backend.load_table = self._stopping("load_table", backend.load_table)
         backend.commit_table = self._committing(self._stopping("commit_table", backend.commit_table))
+        backend.commit_tables = self._committing(self._stopping("commit_tables", backend.commit_tables))
         if at_files:
             backend.point_to = self._stopping("point_to", backend.point_to)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
