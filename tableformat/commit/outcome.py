@@ -1,4 +1,4 @@
-"""`CommitOutcome`: what a commit did to one table."""
+"""`CommitOutcome`: the result of a commit for one table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """What a commit did to the table."""
+    """The result of a commit for one table."""
 
     table: Table
-    """The table as it is after the commit; the handle that was passed in stays as it was."""
+    """The table after the commit. The handle that was passed in does not move."""
     snapshot_id: int | None
     """The snapshot of the change; without a change, the head of the branch (None when it has none)."""
     sequence_number: int | None
@@ -28,7 +28,7 @@ class CommitOutcome:
     base: SnapshotView | None = None
     """The head that the change was committed on."""
     change: TableChange | None = None
-    """The change as it was committed, which may have been made anew for that head."""
+    """The committed change, which may have been made again for that head."""
     metadata_bytes: int = 0
     """Size of the manifests that the snapshot added, rewritten and merged ones included."""
 

@@ -71,7 +71,7 @@ def _greatest(tables: Sequence[Table], name: str, default: int) -> int:
 
 
 def _queue_of(tables: Sequence[Table]) -> WriterQueue | None:
-    """The queue of the tables, all of which are in one catalog and have one, or none."""
+    """The queue of the tables, which are in one catalog. None if a table has no queue."""
     queues = [queue for table in tables if (queue := _queue_of_table(table)) is not None]
     if len(queues) < len(tables):
         return None

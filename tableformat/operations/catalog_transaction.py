@@ -121,7 +121,7 @@ class CatalogTransaction:
         """CP-74, ST-10: tables on which no operation was called have no part in the commit."""
         used = [each.part for each in self._members.values() if each.part.is_used]
         if len(used) == 1:
-            used[0].transaction.commit()
+            used[0].commit_alone()
         elif not all(each.is_applied for each in used):
             self._commit_together(used)
         for member in self._members.values():

@@ -57,6 +57,7 @@ class Transaction:
         self._started = time.perf_counter()
         self._is_applied = draft.is_applied(options)
         self._is_used = False
+        self._is_part = False
         self._result: CommitResult | None = None
 
     def __repr__(self) -> str:
@@ -77,7 +78,13 @@ class Transaction:
         return self._result
 
     def commit(self) -> CommitResult:
-        """Commit what was staged; `Table.transaction()` calls it at the end of the block."""
+        """Commit what was staged; `Table.transaction()` calls it at the end of the block. InvalidArgumentError in a
+        transaction over several tables, which commits them together."""
+        if self._is_part:
+            raise InvalidArgumentError(
+                f"{self._draft.name} is committed with the other tables of the transaction, at the end of the block. "
+                "Nothing was changed. Leave out the call of commit()."
+            )
         if self._is_applied:
             self._result = self._draft.unchanged(already_applied=True, started=self._started)
         else:
@@ -251,6 +258,7 @@ class TransactionPart:
 
     def __init__(self, draft: Draft, options: CommitOptions) -> None:
         self.transaction = Transaction(draft, options)
+        self.transaction._is_part = True
         self._draft = draft
         self._options = options
 
@@ -263,6 +271,11 @@ class TransactionPart:
     def is_applied(self) -> bool:
         """Whether the table had the batch before, so that operations stage nothing."""
         return self.transaction._is_applied
+
+    def commit_alone(self) -> None:
+        """Commit the table, which is the only one."""
+        self.transaction._is_part = False
+        self.transaction.commit()
 
     def pending(self) -> PendingCommit:
         """The staged change, for the commit; `end` follows."""

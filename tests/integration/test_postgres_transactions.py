@@ -65,7 +65,7 @@ def test_writers_in_opposite_orders_commit_all_batches(lake: tuple[str, str]) ->
 
 
 def test_a_row_that_was_changed_takes_the_others_back(lake: tuple[str, str]) -> None:
-    """LK-36: the row of one table was set already when that of the other turned out to be another one."""
+    """LK-36: the row of one table may be set before the row of the other is found changed."""
     directory, uri = lake
     with tf.open_catalog(directory, uri=uri) as catalog, tf.open_catalog(directory, uri=uri) as other:
         point_to, waiting = EmbeddedCatalog.point_to, [7]

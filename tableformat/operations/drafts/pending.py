@@ -1,4 +1,4 @@
-"""A draft on its way to the commit, and what became of it."""
+"""A draft on its way to the commit, and the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tableformat.operations.options import CommitOptions
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit(TableCommit):
-    """What a draft asks to be committed."""
+    """The commit of a draft."""
 
     change: StagedChangeByVersion
 

@@ -33,7 +33,7 @@ BATCH: dict[str, Any] = {"application_id": "loader", "batch_id": 1}
 class Estate:
     service: RestService
     lake: tf.Catalog
-    """What the server keeps its tables in."""
+    """The lake behind the server."""
     catalog: tf.Catalog
     """The client."""
 

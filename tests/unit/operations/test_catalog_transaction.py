@@ -396,6 +396,20 @@ def test_a_table_that_was_named_and_not_used_has_no_part(catalog: tf.Catalog) ->
     assert tx.results == {}
 
 
+def test_one_table_is_not_committed_before_the_others(catalog: tf.Catalog) -> None:
+    """CP-74."""
+
+    def change() -> None:
+        with catalog.transaction() as tx:
+            tx.table("db.orders").append(orders((3, "Zoe")))
+            tx.table("db.lines").append(lines((3, 1, 1)))
+            tx.table("db.orders").commit()
+
+    with pytest.raises(InvalidArgumentError, match="at the end of the block"):
+        change()
+    assert state(catalog) == BEFORE
+
+
 def test_tables_are_changed_on_their_branches(catalog: tf.Catalog) -> None:
     catalog.load_table("db.orders").create_branch("audit")
     with catalog.transaction() as tx:
