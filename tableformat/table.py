@@ -6,32 +6,21 @@ verb, and `refresh()` moves it to the newest one. Other handles of the same tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tableformat.arguments import checked_methods
 from tableformat.commit.metadata_commit import refresh
-from tableformat.commit.read_only import refuse_read_only
 from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
-from tableformat.maintenance.upkeep.after_commit import after_commit
-from tableformat.metadata.newest import read_newest_ranges
-from tableformat.metadata.own_handle import own_handle
-from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.drafts.covered_positions import Find, find_here
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
 from tableformat.operations.drafts.result import CommitResult
-from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
+from tableformat.operations.drafts.run import is_one_shot
 from tableformat.operations.history import references
 from tableformat.operations.merging.clauses import MergeStatement
-from tableformat.operations.options import CommitKeywords, CommitOptions, one_of
+from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
-from tableformat.operations.staged_write import StagedWrite, stage_written
-from tableformat.operations.transaction import Transaction
 from tableformat.operations.verbs.add_files import add_files
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
@@ -45,9 +34,8 @@ from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
-from tableformat.table_evolution import TableEvolution
+from tableformat.table_commits import TableCommits
 from tableformat.write.rows.rows import as_reader
-from tableformat.write.staged import StagedFiles
 
 if TYPE_CHECKING:
     from tableformat.maintenance.maintenance import Maintenance
@@ -56,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @checked_methods
-class Table(TableEvolution):
+class Table(TableCommits):
     """An Iceberg table with range deletes, on one branch. Threads may share it: each call works on one version, and the
     handle moves forward only (CP-61).
 
@@ -77,9 +65,6 @@ class Table(TableEvolution):
     >>> result.added_row_count, table.scan().count()
     (3, 3)
     """
-
-    _find: Find = staticmethod(find_here)
-    """Where rows are looked for with mode="scan": the process behind a Spark catalog may have executors do it."""
 
     @property
     def maintenance(self) -> Maintenance:
@@ -574,93 +559,3 @@ class Table(TableEvolution):
         """
         verb = partial(overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
         return self._run(verb, rows, commit, dry_run=dry_run)
-
-    @contextmanager
-    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:
-        """Several verbs in one snapshot, applied in order; leaving the block by an exception commits nothing.
-
-        A delete also removes rows that the same transaction appended before it, never rows appended after it.
-        `tx.result` is the CommitResult afterwards.
-
-        >>> with table.transaction() as tx:
-        ...     tx.delete_prefix({"id1": "A"})
-        ...     tx.append(pa.table({"id1": ["A"], "id2": [4], "num_cal": [1]}))
-        >>> tx.result.added_row_count, table.scan(where="id1 = 'A'").count()
-        (1, 1)
-        """
-        options = CommitOptions.of("transaction", **commit)
-        with own_handle(self.iceberg) as own:
-            read_newest_ranges(own)
-            draft = Draft(own, self.branch)
-            transaction = Transaction(draft, options)
-            with draft.removing_files_on_failure():
-                yield transaction
-                result = transaction.commit()
-        self._keep_up(result)
-
-    def new_write(
-        self,
-        *,
-        kind: str = "append",
-        prefix: Sequence[str] | None = None,
-        order_by: str | Sequence[str] | None = None,
-        on: str | Sequence[str] | None = None,
-        lower: Any = None,
-        upper: Any = None,
-    ) -> StagedWrite:
-        """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
-
-        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, and `order_by`,
-        which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`, `lower` and
-        `upper`, which mean what they do in `replace_interval`.
-
-        >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
-        >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
-        >>> table.commit(write, staged).added_row_count
-        2
-        """
-        refuse_read_only(self.iceberg)
-        with own_handle(self.iceberg) as own:
-            read_newest_ranges(own)
-            view = head_view(own.metadata, own.io, self.branch)
-        return StagedWrite.of(view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper)
-
-    def commit(
-        self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
-    ) -> CommitResult:
-        """Commit what the writers of `new_write` staged, in one snapshot.
-
-        >>> write = table.new_write()
-        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
-        >>> table.commit(write, [staged], application_id="loader", batch_id=1).added_row_count
-        1
-        >>> table.commit(write, [staged], application_id="loader", batch_id=1).already_applied
-        True
-        """
-        return self._run(partial(stage_written, write=write, staged=staged), staged, commit)
-
-    # -- how verbs run ------------------------------------------------------------------------------------------------
-
-    def _run(
-        self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | str | None = None
-    ) -> CommitResult:
-        """`dry_run`: None where the verb has no such option."""
-        if isinstance(dry_run, str):
-            one_of(dry_run, ("metadata",), option="dry_run, where it is text,")
-        names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
-        options = CommitOptions.of(verb.func.__name__, names, **commit)
-        with own_handle(self.iceberg) as own:
-            read_newest_ranges(own)
-            new_draft = partial(Draft, own, self.branch, find=self._find)
-            if dry_run == "metadata":
-                return estimate_verb(repeatable(verb, rows), partial(EstimatingDraft, own, self.branch), options)
-            if dry_run:
-                return dry_run_verb(repeatable(verb, rows), new_draft, options)
-            result = run_verb(verb, new_draft, options, one_shot=is_one_shot(rows))
-        self._keep_up(result)
-        return result
-
-    def _keep_up(self, result: CommitResult) -> None:
-        """Upkeep, as the table's properties ask for it, where something was committed."""
-        if result.attempts:
-            after_commit(self.iceberg, self.branch)

@@ -40,7 +40,7 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.column_names import metadata_with_names
 from tableformat.operations.definition.global_spec import global_spec_id
-from tableformat.operations.drafts.blind_deletes import BlindDeletes, refuse_forbidden
+from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import Find, covered_by_any, find_here, in_threads
 from tableformat.operations.drafts.pending import PendingCommit, commit_alone
@@ -160,10 +160,6 @@ class Draft:
         """SP-22: what blind deletes of this table may leave, one of BLIND_DELETES_VALUES. Those that it forbids are
         staged all the same, and their rows are found instead."""
         return blind_deletes(self.context.properties)
-
-    def check_may_leave(self, mode: str) -> None:
-        """SP-22: InvalidArgumentError for a `mode` by which a caller asks for what the table's owner forbids."""
-        refuse_forbidden(mode, self.blind_deletes, table=self.name)
 
     def plan(
         self,

@@ -10,6 +10,7 @@ from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
+from tableformat.operations.drafts.blind_deletes import refuse_forbidden
 from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_matching
@@ -33,7 +34,7 @@ def delete(draft: Draft, *, where: Where, mode: str = "auto") -> None:
     """
     one_of(mode, MODES, option="mode")
     if mode in ("range", "equality"):
-        draft.check_may_leave(mode)
+        refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
     if where is None:
         raise InvalidPredicateError("delete needs a filter; delete(where='true') deletes every row.")
     draft.begin_verb()

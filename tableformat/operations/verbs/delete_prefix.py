@@ -17,6 +17,7 @@ from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.key_columns import KeyColumns, leading_columns
+from tableformat.operations.drafts.blind_deletes import refuse_forbidden
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
@@ -31,7 +32,7 @@ def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
     one."""
     one_of(mode, MODES, option="mode")
     if mode in ("range", "equality"):
-        draft.check_may_leave(mode)
+        refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
     prefixes = prefix_table(draft, prefix)
     draft.begin_verb()
     if prefixes.num_rows == 0:

@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.drafts.blind_deletes import refuse_forbidden
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
@@ -30,7 +31,7 @@ def delete_range(
     that is said."""
     one_of(mode, MODES, option="mode")
     if mode == "range":
-        draft.check_may_leave(mode)
+        refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
     check_everything_is_meant(lower, upper, everything=everything, consequence="every row would go")
     span = span_of_bounds(range_columns(draft, on), _bound(lower, option="lower"), _bound(upper, option="upper"))
     draft.begin_verb()

@@ -14,6 +14,7 @@ from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.arrow_columns import as_key_array
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.drafts.blind_deletes import refuse_forbidden
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
@@ -28,7 +29,7 @@ def delete_ranges(draft: Draft, *, ranges: Any, mode: str = "auto") -> None:
     """Stage one range delete of all ranges; with "scan" the delete of the rows that are found in them."""
     one_of(mode, MODES, option="mode")
     if mode == "range":
-        draft.check_may_leave(mode)
+        refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
     spans = spans_of_ranges(draft, as_reader(ranges, what="ranges").read_all())
     draft.begin_verb()
     if len(spans) == 0:

@@ -1,0 +1,121 @@
+"""`TableCommits`: runs the operations of a table and commits them, one by one, in transactions, or staged by others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Unpack
+
+from tableformat.arguments import checked_methods
+from tableformat.commit.read_only import refuse_read_only
+from tableformat.maintenance.upkeep.after_commit import after_commit
+from tableformat.metadata.newest import read_newest_ranges
+from tableformat.metadata.own_handle import own_handle
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.operations.drafts.covered_positions import Find, find_here
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
+from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
+from tableformat.operations.options import CommitKeywords, CommitOptions, one_of
+from tableformat.operations.staged_write import StagedWrite, stage_written
+from tableformat.operations.transaction import Transaction
+from tableformat.table_evolution import TableEvolution
+from tableformat.write.staged import StagedFiles
+
+
+@checked_methods
+class TableCommits(TableEvolution):
+    """A table whose changes of rows can be committed."""
+
+    _find: Find = staticmethod(find_here)
+    """Where rows are looked for with mode="scan": the process behind a Spark catalog may have executors do it."""
+
+    @contextmanager
+    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:
+        """Several verbs in one snapshot, applied in order; leaving the block by an exception commits nothing.
+
+        A delete also removes rows that the same transaction appended before it, never rows appended after it.
+        `tx.result` is the CommitResult afterwards.
+
+        >>> with table.transaction() as tx:
+        ...     tx.delete_prefix({"id1": "A"})
+        ...     tx.append(pa.table({"id1": ["A"], "id2": [4], "num_cal": [1]}))
+        >>> tx.result.added_row_count, table.scan(where="id1 = 'A'").count()
+        (1, 1)
+        """
+        options = CommitOptions.of("transaction", **commit)
+        with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
+            draft = Draft(own, self.branch)
+            transaction = Transaction(draft, options)
+            with draft.removing_files_on_failure():
+                yield transaction
+                result = transaction.commit()
+        self._keep_up(result)
+
+    def new_write(
+        self,
+        *,
+        kind: str = "append",
+        prefix: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        on: str | Sequence[str] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> StagedWrite:
+        """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
+
+        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, and `order_by`,
+        which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`, `lower` and
+        `upper`, which mean what they do in `replace_interval`.
+
+        >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
+        >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
+        >>> table.commit(write, staged).added_row_count
+        2
+        """
+        refuse_read_only(self.iceberg)
+        with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
+            view = head_view(own.metadata, own.io, self.branch)
+        return StagedWrite.of(view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper)
+
+    def commit(
+        self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Commit what the writers of `new_write` staged, in one snapshot.
+
+        >>> write = table.new_write()
+        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> table.commit(write, [staged], application_id="loader", batch_id=1).added_row_count
+        1
+        >>> table.commit(write, [staged], application_id="loader", batch_id=1).already_applied
+        True
+        """
+        return self._run(partial(stage_written, write=write, staged=staged), staged, commit)
+
+    def _run(
+        self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | str | None = None
+    ) -> CommitResult:
+        """`dry_run`: None where the verb has no such option."""
+        if isinstance(dry_run, str):
+            one_of(dry_run, ("metadata",), option="dry_run, where it is text,")
+        names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
+        options = CommitOptions.of(verb.func.__name__, names, **commit)
+        with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
+            new_draft = partial(Draft, own, self.branch, find=self._find)
+            if dry_run == "metadata":
+                return estimate_verb(repeatable(verb, rows), partial(EstimatingDraft, own, self.branch), options)
+            if dry_run:
+                return dry_run_verb(repeatable(verb, rows), new_draft, options)
+            result = run_verb(verb, new_draft, options, one_shot=is_one_shot(rows))
+        self._keep_up(result)
+        return result
+
+    def _keep_up(self, result: CommitResult) -> None:
+        """Upkeep, as the table's properties ask for it, where something was committed."""
+        if result.attempts:
+            after_commit(self.iceberg, self.branch)
