@@ -419,7 +419,8 @@ def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, names
     dropped = call("drop_range_partition", ", lower => 2011, upper => 2012, metadata_only => true")
     assert dropped["dropped_partitions"] == ["[2011, 2012)"]
     retired = call("retire_range_partition", ", 2012, 2014")
-    assert (spark.table(name).count(), listed(spark, name)) == (0, ["[2014, 2016)"])
+    assert (spark.table(name).count(), listed(spark, name)) == (0, ["[2012, 2014)", "[2014, 2016)"])
+    assert spark.table(f"{name}.range_partitions").where("state = 'retired'").first()["partition"] == "[2012, 2014)"
     assert call("restore_range_partition", f", '{retired['tag']}'")["restored_data_files_count"] == 1
     assert spark.table(name).count() == 2
     changed = call(
