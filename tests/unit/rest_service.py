@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, UnauthorizedError
 from pyiceberg.table import CommitTableRequest, Table
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
@@ -94,6 +94,8 @@ def serving(service: RestService) -> Iterator[Callable[[], RestCatalog]]:
                 code, found = 200, of(path)
             except CommitFailedException as error:
                 code, found = 409, _error(error, 409)
+            except UnauthorizedError as error:
+                code, found = 401, _error(error, 401)
             except NoSuchTableError as error:
                 code, found = 404, _error(error, 404)
             except Exception as error:  # noqa: BLE001 - as a server does

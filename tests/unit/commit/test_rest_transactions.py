@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitFailedException, UnauthorizedError
 from rest_service import TRANSACTIONS, RestService, serving
 
 import tableformat as tf
@@ -98,6 +99,30 @@ def test_a_lost_race_is_tried_again(estate: Estate) -> None:
     estate.service.answer = overtaken
     assert {each.attempts for each in estate.change().values()} == {2}
     assert estate.numbers() == {"db.lines": [1, 2], "db.orders": [1, 2, 9]}
+
+
+@pytest.mark.parametrize("is_refreshed", [True, False])
+def test_a_token_that_has_expired_is_renewed_once(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch, is_refreshed: bool
+) -> None:
+    """LK-37: a request that is refused after that changes nothing."""
+
+    def refuse(_requests: list[TableRequest]) -> None:
+        raise UnauthorizedError("expired")
+
+    def refresh(_catalog: RestCatalog) -> None:
+        if is_refreshed:
+            estate.service.answer = estate.service.apply
+
+    monkeypatch.setattr(RestCatalog, "_refresh_token", refresh)
+    estate.service.answer = refuse
+    if is_refreshed:
+        estate.change()
+    else:
+        with pytest.raises(tf.TableFormatError, match=r"refused the commit to db\.lines.*expired"):
+            estate.change()
+    assert estate.numbers() == (AFTER if is_refreshed else BEFORE)
+    assert len(estate.service.requests) == 2
 
 
 def test_a_server_that_refuses_every_time_is_a_conflict(estate: Estate) -> None:
