@@ -86,26 +86,25 @@ def test_state_that_is_not_there(spark: SparkSession, table: Table, state: str, 
     assert error.value.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
 
 
-@pytest.mark.parametrize("state", ["branch_audit", "tag_first", "snapshot_id_{first}"])
-@pytest.mark.parametrize(
-    "clause",
-    [
-        "VERSION AS OF {first}",
-        "VERSION AS OF 'first'",
-        "VERSION AS OF 'main'",
-        "TIMESTAMP AS OF current_timestamp()",
-        "FOR SYSTEM_VERSION AS OF {first}",
-    ],
+OTHER_STATES = (
+    "VERSION AS OF {first}",
+    "VERSION AS OF 'first'",
+    "VERSION AS OF 'main'",
+    "TIMESTAMP AS OF current_timestamp()",
+    "FOR SYSTEM_VERSION AS OF {first}",
 )
-def test_name_of_a_state_takes_no_other_one(spark: SparkSession, table: Table, state: str, clause: str) -> None:
+
+
+def test_name_of_a_state_takes_no_other_one(spark: SparkSession, table: Table) -> None:
     """The clause was left out of account, and the branch's head was read."""
     first = table.refresh().snapshot_id
     table.create_branch(f"b{first}")
     spark.sql(f"INSERT INTO lake.{table.name}.branch_audit VALUES (3, 'c')")
-    name, text = f"lake.{table.name}.{state.format(first=first)}", clause.format(first=first)
-    with pytest.raises(AnalysisException, match="say two states; give one") as error:
-        spark.sql(f"SELECT * FROM {name} {text}")
-    assert error.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
+    for state in ("branch_audit", "tag_first", f"snapshot_id_{first}"):
+        for clause in OTHER_STATES:
+            with pytest.raises(AnalysisException, match="say two states; give one") as error:
+                spark.sql(f"SELECT * FROM lake.{table.name}.{state} {clause.format(first=first)}")
+            assert error.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT", (state, clause)
     assert ids(spark, f"lake.{table.name}.branch_audit") == [1, 2, 3]
 
 
