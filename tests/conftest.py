@@ -81,7 +81,7 @@ SHRINKING_SECONDS: Final = 20
 database of examples keeps it as small as it is by then, and the next run goes on from there."""
 assert engine.MAX_SHRINKING_SECONDS >= SHRINKING_SECONDS  # equal where one process loads this twice, as mutmut does
 engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
-settings.register_profile("ci", max_examples=50, derandomize=True, **_COMMON)
+settings.register_profile("ci", max_examples=30, derandomize=True, **_COMMON)
 settings.register_profile("dev", max_examples=30 if "TABLEFORMAT_MAKE_TEST" in os.environ else 50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
 # One of many rounds of `make soak`, each with a seed of its own; failures are repeated by seed.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from foreign_tables import EVERY_TABLE, ForeignTable, each_of
-from long_forms import every_other
+from long_forms import every
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
@@ -40,7 +40,7 @@ NAMED_TWICE = {
 """Another writer added a data file a second time (MT-64): readable, and wrong."""
 
 
-@pytest.mark.parametrize("name", every_other(READABLE))
+@pytest.mark.parametrize("name", every(4, READABLE))
 def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
     """Also after the jobs: of what they leave behind nothing is dead."""
     wrong = {FindingKind.DUPLICATE_FILE} if name in NAMED_TWICE else set()

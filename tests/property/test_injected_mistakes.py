@@ -29,7 +29,7 @@ nothing. A mistake takes a few tables, one that needs a race or a file of severa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", every(3, MISTAKES), ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", every(6, MISTAKES), ids=lambda mistake: mistake.name)
 def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
     """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, DA-7, CP-3, CP-7, CP-11, CP-22, CF-3, FM-20: broken, the two differ."""
     with fast_lake() as catalog, mistake.made(), pytest.raises((AssertionError, Flaky)) as found:
