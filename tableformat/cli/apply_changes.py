@@ -27,7 +27,7 @@ class Envelope(StrEnum):
 
 
 class Missing(StrEnum):
-    """What becomes of columns that events lack."""
+    """Values of columns that events lack."""
 
     ERROR = "error"
     NULL = "null"
