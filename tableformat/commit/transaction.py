@@ -27,6 +27,7 @@ from tableformat.commit.idempotence import BatchId, BatchName, batch_name
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import FixedChange, PlannedChange
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races, status_check_waits_seconds
 from tableformat.commit.snapshot_producer import SnapshotProducer, next_timestamp_ms
 from tableformat.commit.snapshot_summary import check_snapshot_properties
@@ -135,6 +136,8 @@ class _Commit:
         self._attempts = 0
         self._sent: set[TablePart] = set()
         """Parts whose snapshot was in a request."""
+        self._is_refusal_unsure = False
+        """LK-37: a refused request may have been applied to some tables."""
         fate.subject, fate.snapshot_id = self._subject, parts[0].producer.snapshot_id
 
     def run(self) -> list[CommitOutcome]:
@@ -167,6 +170,7 @@ class _Commit:
             landed = self._landed(self._load())
             if landed is not None:
                 return landed
+            self._note_refusal()
             raise CommitConflictError(
                 f"commit to {self._subject} lost the race against other writers {self._attempts} times: {error}. "
                 "Nothing was changed. Run the operation again, or raise commit.retry.num-retries."
@@ -177,9 +181,13 @@ class _Commit:
         # Loaded from the catalog even the first time: the record of applied batches and the last sequence number
         # must be current.
         tables = self._load()
-        done = self._landed(tables) or self._already_applied(tables)
-        if done is not None:
-            return done
+        landed = self._landed(tables)
+        if landed is not None:
+            return landed
+        self._note_refusal()
+        applied = self._already_applied(tables)
+        if applied is not None:
+            return applied
         planned = [part.plan(table, self._attempts) for part, table in zip(self._parts, tables, strict=True)]
         # CP-76: the snapshots of several tables have one time, so that a reader as of a moment sees all or none.
         time_ms = max(next_timestamp_ms(each.base) for each in planned) if len(planned) > 1 else None
@@ -197,8 +205,13 @@ class _Commit:
         sent = [(part, each) for part, each in zip(self._parts, prepared, strict=True) if each.is_sent]
         self._sent = {part for part, each in sent if each.snapshot is not None}
         requests = [each.request for _, each in sent]
+        catalog = self._parts[0].handle.catalog
         try:
-            answers = asked(self._fate, partial(commit_together, self._parts[0].handle.catalog, requests))
+            answers = asked(self._fate, partial(commit_together, catalog, requests))
+        except CommitFailedException:
+            if len(requests) > 1 and is_rest(catalog):
+                self._fate.sent, self._is_refusal_unsure = Sent.IN_FLIGHT, True
+            raise
         except NoAnswerError as no_answer:
             return self._after_no_answer(no_answer.error, [each for _, each in sent if each.snapshot is not None])
         answered = {part: answer for (part, _), answer in zip(sent, answers, strict=True)}
@@ -206,6 +219,11 @@ class _Commit:
             part.committed(each, answered.get(part), self._attempts)
             for part, each in zip(self._parts, prepared, strict=True)
         ]
+
+    def _note_refusal(self) -> None:
+        """No table has the request that was refused."""
+        if self._is_refusal_unsure:
+            self._fate.sent, self._is_refusal_unsure = Sent.NO, False
 
     def _after_no_answer(self, error: Exception, sent: Sequence[PreparedPart]) -> list[CommitOutcome]:
         """CP-13, CP-77: look whether the commit happened. Only a clear refusal makes it a failure whose files may

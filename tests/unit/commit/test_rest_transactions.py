@@ -200,6 +200,28 @@ def test_a_request_that_is_applied_in_part_is_an_error_with_the_tables(estate: E
     assert estate.numbers() == AFTER
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_files_are_kept_if_a_refused_request_was_applied_in_part(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    """LK-37: the first table has its snapshot, and the answer is 409. The server may be away afterwards."""
+
+    def gone(_path: list[str]) -> None:
+        raise OSError("away")
+
+    def half(requests: list[TableRequest]) -> None:
+        estate.lake.iceberg.commit_table(requests[0].table, requests[0].requirements, requests[0].updates)
+        if is_gone:
+            monkeypatch.setattr(estate.service, "get", gone)
+        raise CommitFailedException("the second table was changed")
+
+    estate.service.answer = half
+    with pytest.raises(CommitStateUnknownError if is_gone else PartialCommitError):
+        estate.change()
+    assert estate.numbers() == {"db.lines": [1, 2], "db.orders": [1]}
+    assert estate.lake.load_table("db.lines").verify(deep=True).is_clean
+
+
 def test_a_server_without_transactions_is_refused_for_several_tables(estate: Estate) -> None:
     """LK-36: the requests of one table are as ever."""
     estate.service.endpoints.remove(TRANSACTIONS)
