@@ -37,4 +37,4 @@ def test_without_a_catalog_there_are_none_and_no_message(tmp_path: Path) -> None
 
 
 def test_commands() -> None:
-    assert completed("tableformat delete-") == ["delete-prefix", "delete-range"]
+    assert completed("tableformat delete-") == ["delete-prefix", "delete-range", "delete-ranges"]
