@@ -1,4 +1,4 @@
-"""Reads the alive rows of one data file, in file order, a bounded number at a time."""
+"""Reads the alive rows of one data file in file order, in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tableformat.scan.row_lineage_columns import with_inherited_lineage
 _ROWS_MAX: Final = 65_536
 _BUFFER_BYTES_MIN: Final = 64 * 1024
 _MEASURED_ROWS: Final = 256
-"""Rows by which the width of those with dictionary codes is measured."""
+"""The number of rows from which the width of rows with dictionary codes is measured."""
 _WIDER: Final = 4
-"""Batches larger than they may be by this make the next ones smaller."""
+"""A batch that exceeds its size limit by this factor makes the next batches smaller."""
 _VARIABLE_WIDTH_BYTES: Final = 24
-"""What a string or a nested value takes at least, in Arrow: dictionary codes are far smaller than the values."""
+"""The least size of a string or a nested value in Arrow. Dictionary codes are far smaller than the values."""
 
 
 def alive_batches(
@@ -31,8 +31,8 @@ def alive_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows whose positions are not in `deleted`, in `context.arrow_schema`, in batches of about `batch_bytes`.
 
-    A row group is decoded a batch at a time, so one that is larger than the memory does no harm. CorruptFileError names
-    a file that cannot be read.
+    A row group is decoded one batch at a time, so it may be larger than the memory. Raises CorruptFileError, with the
+    location, if the file cannot be read.
     """
     with context.merge.open_data_file(task.data_file) as file:
         constants = identity_constants(task.data_file, context.merge.metadata.specs()[task.data_file.spec_id])
@@ -54,21 +54,22 @@ def alive_batches(
 
 
 def is_sorted_by(task: FileScanTask, context: ReadContext, field_ids: tuple[int, ...]) -> bool:
-    """RD-11: whether the file says, in our own marker, that its rows are in the order of these columns."""
+    """RD-11: whether our own marker in the file states that its rows are sorted by these columns."""
     with context.merge.open_data_file(task.data_file) as file:
         return file.sorted_by is not None and file.sorted_by[: len(field_ids)] == field_ids
 
 
 @dataclass(slots=True)
 class _RowWidth:
-    """Arrow bytes of a row of one file, as far as rows of it were seen."""
+    """Arrow bytes per row of one file, measured from the rows read so far."""
 
     row_bytes: float
-    """At least this."""
+    """A lower bound."""
     is_measured: bool = False
 
     def rows_in(self, size_bytes: int, stored_width: float) -> int:
-        """Rows of that many bytes, at least one; `stored_width` is what the footer says of a row."""
+        """The number of rows that fit in `size_bytes`, at least one. `stored_width` is the bytes per row by the file's
+        footer."""
         return min(max(int(size_bytes / max(stored_width, self.row_bytes)), 1), _ROWS_MAX)
 
     def note(self, batch: pa.RecordBatch) -> None:
@@ -79,14 +80,14 @@ class _RowWidth:
 def _stored_batches(
     file: OpenedFile, projection: FileProjection, group: int, batch_bytes: int, width: _RowWidth
 ) -> Iterator[pa.RecordBatch]:
-    """The columns that the projection needs, of every row of one row group.
+    """The columns that the projection needs, for every row of one row group.
 
-    Sizes in the footer are of dictionary codes where there is a dictionary, so the width of such rows is measured on a
-    few, and a batch that turns out far larger than it may be is the last of its size (MT-63).
+    If a column has a dictionary, the footer holds the sizes of the dictionary codes. The width of such rows is measured
+    on a few rows. After a batch that is far larger than its limit, the batches are made smaller (MT-63).
     """
     row_group = file.metadata.row_group(group)
     leaves = list(projection.leaf_indices)
-    # A file may have none of the columns: its rows are made of defaults, and any column tells how many they are.
+    # A file may have none of the columns. Its rows are then built from defaults, and any column gives their number.
     leaves_read = leaves or [0]
     chunks = [row_group.column(leaf) for leaf in leaves_read]
     stored_width = sum(chunk.total_uncompressed_size for chunk in chunks) / max(row_group.num_rows, 1)
@@ -117,7 +118,7 @@ def _stored_batches(
 
 
 def _row_bytes_min(schema: pa.Schema) -> int:
-    """Arrow bytes of a row of short values."""
+    """Arrow bytes of a row with short values."""
     widths = (
         field.type.bit_width // 8 + 1 if pa.types.is_primitive(field.type) else _VARIABLE_WIDTH_BYTES
         for field in schema

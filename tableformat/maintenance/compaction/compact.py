@@ -1,12 +1,12 @@
-"""Compaction: the same rows in other files, fewer, sorted, without deleted rows (MT-40 to MT-49).
+"""Compaction: stores the same rows in fewer, sorted files without deleted rows (MT-40 to MT-49).
 
-    plan       groups of files of one snapshot, with reasons and what each saves           compaction_choice.py
+    plan       groups of files of one snapshot, with reasons and savings                   compaction_choice.py
     rewrite    one group at a time: alive rows, sorted, into staged files                  rewrite_group.py
-    commit     some groups at a time; a group that met a conflict is planned again
-    drop       the delete files that match no row any more                                 dead_afterwards.py
+    commit     several groups at a time; a group with a conflict is planned again
+    drop       the delete files that no longer match a row                                 dead_afterwards.py
 
-New files carry the sequence number of the planned snapshot, so a delete that came meanwhile applies to them as it
-did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9).
+New files carry the sequence number of the planned snapshot. A delete that was committed in the meantime therefore
+applies to them as it did to the old files (CP-7). The conflict rules ensure the rest (CP-4, CP-8, CP-9).
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.write.staged import StagedFiles
 
 ROUNDS: Final = 3
-"""Times that groups which met a conflict are planned on the newest snapshot and rewritten again."""
+"""How many times groups with a conflict are planned again on the newest snapshot and rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResult(HtmlResult):
-    """What a compaction did, or with `dry_run` would do."""
+    """The result of a compaction. With `dry_run`: the expected result."""
 
     snapshot_id: int | None
-    """The last snapshot of the compaction; the head found when there was nothing to do or with `dry_run`."""
+    """The last snapshot of the compaction. If there was nothing to do, or with `dry_run`: the head of the branch."""
     rewritten_data_files_count: int = 0
-    """Data files that left the table."""
+    """Data files that were removed from the table."""
     added_data_files_count: int = 0
     rewritten_bytes: int = 0
-    """Bytes of the data files that were read; files without a live row are dropped unread."""
+    """Bytes of the data files that were read. Files without a live row are dropped unread."""
     written_bytes: int = 0
     """Bytes of the new data files; 0 with `dry_run`."""
     removed_position_delete_files_count: int = 0
@@ -70,20 +70,20 @@ class CompactResult(HtmlResult):
     removed_equality_delete_files_count: int = 0
     removed_range_delete_files_count: int = 0
     not_dropped_because: str = ""
-    """Why delete files that match no row were left in the branch; empty when none had to be."""
+    """The reason why delete files that match no row were left in the branch; empty if none were left."""
     deleted_row_count: int = 0
-    """Rows that deletes had deleted and that are no longer in any file; with `dry_run` at most as many."""
+    """Deleted rows that are no longer in any file. With `dry_run`: an upper bound."""
     group_count: int = 0
-    """Groups that were committed."""
+    """Committed groups."""
     failed_group_count: int = 0
-    """Groups given up because commits of others kept making them wrong; their new files were removed."""
+    """Groups that were given up after repeated conflicts with other commits. Their new files were removed."""
     failed_data_files_count: int = 0
-    """Data files in them."""
+    """Data files in the groups that were given up."""
     commit_count: int = 0
     duration_seconds: float = 0.0
     dry_run: bool = False
     plan: CompactionPlan | None = field(default=None, repr=False, compare=False)
-    """The first plan: groups and reasons."""
+    """The first plan, with groups and reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,13 @@ def compact(
 ) -> CompactResult:
     """Compact the newest snapshot of the branch, and move the handle to the result.
 
-    `only_paths` are the locations of the data files that may be rewritten, None for all that the options choose.
-    With `partial_progress` groups are committed in up to `max_commits` snapshots of at least a file's worth, and what
-    was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. With
-    `drops_dead_deletes` a last snapshot drops the delete files that match no row then (MT-95). Raises
-    CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
-    branch that others are published to, TaskFailedError for a group that Spark gave up.
+    `only_paths` are the locations of the data files that may be rewritten; None: all files that the options choose.
+    With `partial_progress`, groups are committed in up to `max_commits` snapshots of at least the size of one file.
+    Committed groups stay if the job is cancelled. Without it, one snapshot holds all groups, or nothing is committed.
+    With `drops_dead_deletes`, a last snapshot drops the delete files that match no row (MT-95).
+
+    Raises CommitConflictError if that last commit keeps meeting conflicts, InvalidArgumentError for an unknown executor
+    and for a branch that is a publish target, TaskFailedError for a group that Spark gave up.
     """
     task_runner(executor)  # refuses what is no executor, before anything is read
     check_max_commits(max_commits)
@@ -155,10 +156,10 @@ def compact_planned(
     snapshot_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> CompactResult:
-    """Carry out a plan of the snapshot `view`. Groups that met a conflict are planned again as `compact` plans them,
-    `rounds` times in all; with one round they are given up, which costs what they were rewritten for."""
+    """Execute a plan of the snapshot `view`. Groups with a conflict are planned again as `compact` plans them, `rounds`
+    times in all. With one round they are given up, and the work of rewriting them is lost."""
     started = time.perf_counter()
-    # The commit checks this too; by then every group would have been rewritten.
+    # The commit checks this too, but only after every group has been rewritten.
     check_publish_target(
         _change([_Rewritten(group, StagedFiles()) for group in plan.groups], plan), view.metadata, branch
     )
@@ -180,7 +181,7 @@ def compact_planned(
 
 
 class _Compaction:
-    """One run of the job; its state is what was committed so far."""
+    """One run of the job. Its state is the result of the commits so far."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Compaction:
         self._result = CompactResult(snapshot_id=None)
 
     def run(self, plan: CompactionPlan, view: SnapshotView) -> CompactResult:
-        """MT-47: groups that met a conflict are planned again from their files that are left, `rounds` times in all."""
+        """MT-47: plan groups with a conflict again from their remaining files, `rounds` times in all."""
         self._result = replace(self._result, snapshot_id=plan.snapshot_id)
         for attempt in range(1, self._rounds + 1):
             failed = self._run_plan(plan, view, is_last=attempt == self._rounds)
@@ -219,10 +220,10 @@ class _Compaction:
         raise AssertionError("the last attempt returns")
 
     def _run_plan(self, plan: CompactionPlan, view: SnapshotView, *, is_last: bool) -> list[CompactionGroup]:
-        """The groups that met a conflict. Files of groups that are not committed are removed, however this ends."""
+        """Returns the groups with a conflict. Files of groups that are not committed are removed in every case."""
         if not plan.groups:
             return []
-        # A snapshot for less than a file would cost more than the progress is worth.
+        # A snapshot with less than one file costs more than the progress is worth.
         batch_bytes = max(plan.rewritten_bytes / self._max_commits, plan.options.target_file_size_bytes)
         failed: list[CompactionGroup] = []
         waiting: list[_Rewritten] = []
@@ -241,13 +242,13 @@ class _Compaction:
         return failed
 
     def _rewritten(self, plan: CompactionPlan, view: SnapshotView) -> Generator[_Rewritten, None, None]:
-        """The groups and their new files, as they are done; those without a row need no task."""
+        """The groups with their new files, in order of completion. Groups without a row need no task."""
         rows = _RowCount(plan.row_count, self._progress)
         for group in plan.groups:
             if group.kind is GroupKind.DROP:
                 yield _Rewritten(group, StagedFiles())
         groups = [group for group in plan.groups if group.kind is not GroupKind.DROP]
-        # One group at a time in this process: it has two threads of its own, and all the memory for writing.
+        # In this process one group at a time: it has two threads of its own, and all the memory for writing.
         on_rows = rows.written if self._runner.is_in_process else None
         io = view.io
         work: Work[RewriteTask, RewriteContext, StagedFiles] = Work(
@@ -267,7 +268,7 @@ class _Compaction:
     def _commit_batch(
         self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, *, is_last: bool
     ) -> list[CompactionGroup]:
-        """MT-47: a batch that met a conflict is committed group by group, so that one group does not hold up others."""
+        """MT-47: a batch with a conflict is committed group by group, so that one group does not hold up the others."""
         fate = CommitFate()
         with removing_on_failure(fate, lambda: _remove(batch, view)):
             try:
@@ -301,7 +302,7 @@ class _Compaction:
 
 
 class _RowCount:
-    """Rows done, as they are reported to the caller of the job."""
+    """Counts the completed rows and reports them to the caller of the job."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
@@ -314,7 +315,7 @@ class _RowCount:
         self._tell()
 
     def finished(self, row_count: int) -> None:
-        """A group is done, the rows that were deleted included."""
+        """Count a completed group, including its deleted rows."""
         self._finished += row_count
         self._of_group = 0
         self._tell()
@@ -336,7 +337,8 @@ def _task(group: CompactionGroup, plan: CompactionPlan) -> RewriteTask:
 
 
 def _change(batch: Sequence[_Rewritten], plan: CompactionPlan) -> TableChange:
-    """CP-7, MT-46: the new files with the planned number; the old ones and their own row deletes leave with them."""
+    """CP-7, MT-46: adds the new files with the planned sequence number; removes the old files with their own row
+    deletes."""
     return TableChange(
         operation=Operation.REPLACE,
         kind=ChangeKind.REWRITE,
@@ -365,7 +367,7 @@ def _with_removed(result: CompactResult, removed: DroppedDeletes) -> CompactResu
 
 
 def _with_dropped(result: CompactResult, dropped: DroppedDeletes) -> CompactResult:
-    """MT-95: after the row deletes that left with the groups, those that were dropped."""
+    """MT-95: adds the dropped delete files to the row deletes that were removed with the groups."""
     left_with_groups = Counter(
         {
             DeleteKind.POSITION: result.removed_position_delete_files_count,

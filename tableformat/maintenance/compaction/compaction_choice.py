@@ -1,4 +1,5 @@
-"""Chooses which files to compact together, and why: deterministic, from statistics alone (MT-40 to MT-42)."""
+"""Chooses which files to compact together, and gives the reasons. Deterministic, from statistics alone (MT-40 to
+MT-42)."""
 
 from __future__ import annotations
 
@@ -23,18 +24,18 @@ from tableformat.range_partitions.files import PartitionPlaces, Straddling
 from tableformat.range_partitions.property_text import range_partitions_of
 
 REWRITE_SHARE: Final = 0.5
-"""Bytes of smaller files in a file's range, as a share of its own bytes, from which it is merged with them."""
+"""Bytes of smaller files in a file's range, as a share of the file's own bytes, from which it is merged with them."""
 _EXTRA_HEIGHT_MIN: Final = 0.5
-"""Files that a lookup meets beyond one, on average, from which overlap is a reason."""
+"""The average number of files beyond one that a lookup reads, from which overlap is a reason to merge."""
 
 
 def plan_compaction(
     view: SnapshotView, options: CompactionOptions, *, only_paths: frozenset[str] | None = None
 ) -> CompactionPlan:
-    """What to compact of a snapshot: the same for the same snapshot and options, and nothing is changed.
+    """The plan for compacting a snapshot: always the same for the same snapshot and options. Nothing is changed.
 
-    `only_paths` limits the files to these locations. Reads manifests and, where that decides whether a file has too
-    many deleted rows (MT-40), delete files and delete columns.
+    `only_paths` limits the files to these locations. Reads manifests. Reads delete files and delete columns if they
+    decide whether a file has too many deleted rows (MT-40).
     """
     statistics = file_statistics(view, options.where, only_paths, options.delete_ratio_threshold)
     open_cost_bytes = positive_int(view.metadata.properties, OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT)
@@ -58,11 +59,11 @@ def choose_groups(
     open_cost_bytes: int,
     places: PartitionPlaces | None = None,
 ) -> list[CompactionGroup]:
-    """MT-42: the groups, those that save most read cost for each byte rewritten first.
+    """MT-42: the groups, in descending order of the read cost that they save for each rewritten byte.
 
-    A group never crosses a partition or spec: its new files lie where its old ones did, so deletes that are limited to
-    a partition go on applying to them. RP-16: nor does it cross a border of range partitions; a file that does is a
-    group of its own.
+    A group never crosses a partition or spec: its new files stay in the partition of the old files, so deletes that are
+    limited to a partition still apply to them. RP-16: a group does not cross a border of range partitions either. A
+    file that crosses a border is a group of its own.
     """
     groups = [
         group
@@ -75,8 +76,8 @@ def choose_groups(
 def by_partition(
     statistics: Iterable[FileStatistics], places: PartitionPlaces | None
 ) -> list[tuple[bool, list[FileStatistics]]]:
-    """The files that may be in one group (MT-42, RP-16), and whether they straddle range partitions, in which case each
-    is a group of its own."""
+    """The files that may be in one group (MT-42, RP-16), and whether they straddle range partitions. If they do, each
+    file is a group of its own."""
     partitions: defaultdict[tuple[Any, ...], list[FileStatistics]] = defaultdict(list)
     for each in statistics:
         place = None if places is None else places.of_file(each.data_file)
@@ -87,7 +88,7 @@ def by_partition(
 def within_budget(
     groups: Sequence[CompactionGroup], max_rewritten_bytes: int | None
 ) -> tuple[tuple[CompactionGroup, ...], tuple[CompactionGroup, ...]]:
-    """The groups that fit, taken in order, and those that do not."""
+    """The groups that fit, taken in order, and the remaining groups."""
     if max_rewritten_bytes is None:
         return tuple(groups), ()
     chosen: list[CompactionGroup] = []
@@ -104,14 +105,14 @@ def within_budget(
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """The files of one partition, in key order, and the key space that they span."""
+    """The files of one partition in key order, and the key space that they span."""
 
     files: tuple[FileStatistics, ...]
     space: KeySpace
     options: CompactionOptions
     open_cost_bytes: int
     straddles: bool
-    """RP-16: rows lie on both sides of a border of range partitions."""
+    """RP-16: the files have rows on both sides of a border of range partitions."""
 
     @staticmethod
     def of(
@@ -147,7 +148,7 @@ class _Partition:
         return groups + [self._fold(index) for index in others if self._is_worn(index) or self._is_large(index)]
 
     def _overlap_groups(self, indexes: Sequence[int]) -> list[list[int]]:
-        """MT-41: files that lie over one another, where a lookup meets enough of them."""
+        """MT-41: sets of files that overlap each other, if a lookup reads enough of them."""
         sizes = [0 if each.is_empty else each.alive_bytes for each in self.files]
         wanted = set(worth_merging(self.space, sizes, REWRITE_SHARE)).intersection(indexes)
         return [part for part in self.space.overlapping(sorted(wanted)) if self._is_worth_merging(part)]
@@ -162,7 +163,7 @@ class _Partition:
         return is_enough and self._output_count(part) < len(part)
 
     def _bins(self, indexes: Sequence[int]) -> list[list[int]]:
-        """Neighbours in key order together, at most the bytes of a group; files that overlap stay together."""
+        """Neighbours in key order, at most the bytes of a group in each set. Files that overlap stay together."""
         bins: list[list[int]] = []
         filled = 0
         for part in self.space.overlapping(indexes):
@@ -181,7 +182,7 @@ class _Partition:
         return self.files[index].alive_bytes > self.options.large_above_bytes
 
     def _is_worn(self, index: int) -> bool:
-        """MT-40: enough deleted rows, or enough pending delete files."""
+        """MT-40: whether the file has enough deleted rows or enough pending delete files."""
         each, threshold = self.files[index], self.options.delete_file_threshold
         return each.delete_ratio >= self.options.delete_ratio_threshold or (
             threshold is not None and each.pending_delete_count >= threshold

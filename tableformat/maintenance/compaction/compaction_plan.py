@@ -29,18 +29,18 @@ _GROUP_TARGETS: Final = 10
 
 
 class GroupKind(Enum):
-    """What happens to the files of a group."""
+    """How the files of a group are processed."""
 
     DROP = "drop"
-    """No row is left: the files leave the table and nothing is read."""
+    """No row is left: the files are removed from the table unread."""
     FOLD = "fold"
-    """One file is written again without its deleted rows."""
+    """One file is rewritten without its deleted rows."""
     MERGE = "merge"
-    """Files become fewer, or as many that do not overlap."""
+    """The files become fewer files, or the same number of files that do not overlap."""
 
 
 class CompactionKeywords(TypedDict, total=False):
-    """The options of a compaction as a caller names them; `CompactionOptions` says what each means."""
+    """The options of a compaction, as a caller passes them. `CompactionOptions` describes each."""
 
     where: Where | None
     depth: str
@@ -57,28 +57,28 @@ class CompactionKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOptions:
-    """What makes a file worth rewriting. Shares and factors of the target size are Iceberg's."""
+    """The conditions for rewriting a file. Shares and factors of the target size are Iceberg's."""
 
     target_file_size_bytes: int
-    """Size that new files should have; `write.target-file-size-bytes` where the caller names none."""
+    """Target size of new files; by default `write.target-file-size-bytes`."""
     where: BooleanExpression | None = None
-    """Limits the files to those that may hold a matching row; None: all files."""
+    """Limits the files to files that may hold a matching row; None: all files."""
     depth: str = "merge"
-    """"merge": everything; "fold": only files with many deleted rows, each for itself."""
+    """"merge": all files. "fold": only files with many deleted rows, each by itself."""
     min_input_files: int = MIN_INPUT_FILES_DEFAULT
-    """Small files that have to come together before they are merged, unless they fill a file."""
+    """The number of small files from which they are merged. Fewer files are merged only if they fill a file."""
     delete_ratio_threshold: float = DELETE_RATIO_THRESHOLD_DEFAULT
     """Share of deleted rows from which a file is rewritten."""
     delete_file_threshold: int | None = None
-    """Pending delete files from which a file is rewritten; None: their number is no reason."""
+    """Number of pending delete files from which a file is rewritten; None: their number does not matter."""
     max_file_group_size_bytes: int | None = None
-    """Bytes that one group of small files reads, at most; None: ten target sizes. Files that overlap stay together."""
+    """The most bytes that one group of small files reads; None: ten target sizes. Files that overlap stay together."""
     max_rewritten_bytes: int | None = None
-    """Bytes that all groups together read, at most; the groups that save most for each byte come first."""
+    """The most bytes that all groups read together. The groups that save most for each byte come first."""
     rewrite_all: bool = False
-    """Rewrite every file, whatever its state."""
+    """Rewrite every file, regardless of its state."""
     order: RowOrder | None = None
-    """MT-93: of the rows of files that are rewritten; None: that of the key, or as they stand."""
+    """MT-93: the order of the rows in rewritten files; None: the key's order, or without a key the current order."""
 
     def __post_init__(self) -> None:
         if self.depth not in DEPTHS:
@@ -101,8 +101,8 @@ class CompactionOptions:
 
     @classmethod
     def of(cls, view: SnapshotView, **keywords: Unpack[CompactionKeywords]) -> CompactionOptions:
-        """The options for one table. InvalidArgumentError for a value that is none, InvalidPredicateError and
-        UnknownColumnError for a filter that does not fit."""
+        """The options for one table. Raises InvalidArgumentError for an invalid value, InvalidPredicateError and
+        UnknownColumnError for a filter that does not fit the table."""
         known = CompactionKeywords.__annotations__
         for name in keywords:
             if name not in known:
@@ -134,7 +134,7 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionGroup:
-    """Files of one spec and partition that are replaced together, or not at all."""
+    """Files of one spec and partition that are replaced together or not at all."""
 
     kind: GroupKind
     spec_id: int
@@ -142,16 +142,16 @@ class CompactionGroup:
     tasks: tuple[FileScanTask, ...]
     """The files, each with the deletes of the planned snapshot that apply to it."""
     row_deletes: tuple[DeleteFile, ...]
-    """Position delete files and vectors of these files alone: they leave with them."""
+    """Position delete files and deletion vectors that name only these files. They are removed with them."""
     reasons: tuple[str, ...]
-    """Why, for people."""
+    """The reasons, as text for users."""
     deleted_row_count: int
-    """Rows that deletes have deleted; an upper bound where counting them was not worth reading for."""
+    """The number of deleted rows; an upper bound if counting them was not worth the reads."""
     output_file_count: int
-    """Files expected to come out."""
+    """Expected number of new files."""
     saved_bytes: int
-    """What a scan of the group and one key lookup in each file that it leaves cost less afterwards: opening a file
-    counts as `read.split.open-file-cost` bytes."""
+    """The read cost that the rewrite saves: for a scan of the group, and for one key lookup in each new file. Opening a
+    file counts as `read.split.open-file-cost` bytes."""
 
     @property
     def data_files(self) -> tuple[DataFile, ...]:
@@ -168,23 +168,23 @@ class CompactionGroup:
 
     @property
     def saved_per_byte(self) -> float:
-        """MT-42: read cost saved for each byte rewritten; infinite where nothing is rewritten."""
+        """MT-42: read cost saved for each rewritten byte; infinite if nothing is rewritten."""
         return self.saved_bytes / self.rewritten_bytes if self.rewritten_bytes else float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """The groups of one snapshot, those that save most for each byte first. Plain data; prints as text."""
+    """The groups of one snapshot, in descending order of savings for each byte. Plain data with a text display."""
 
     snapshot_id: int | None
     sequence_number: int
-    """Of the planned snapshot: what rewritten files carry (CP-7)."""
+    """The sequence number of the planned snapshot, which rewritten files carry (CP-7)."""
     options: CompactionOptions
     groups: tuple[CompactionGroup, ...] = ()
     left_out: tuple[CompactionGroup, ...] = field(default=(), repr=False)
-    """Groups that `max_rewritten_bytes` has no room for."""
+    """Groups that exceed `max_rewritten_bytes`."""
     data_file_count: int = 0
-    """Data files that were looked at."""
+    """Data files that were considered."""
 
     @property
     def rewritten_bytes(self) -> int:
@@ -196,11 +196,11 @@ class CompactionPlan:
 
     @property
     def row_count(self) -> int:
-        """Rows in the files that are read, before deletes."""
+        """Rows in the files that are read, including deleted rows."""
         return sum(group.row_count for group in self.groups if group.kind is not GroupKind.DROP)
 
     def to_arrow(self) -> pa.Table:
-        """One row a group."""
+        """A table with one row for each group."""
         groups = self.groups
         return pa.table(
             {
@@ -264,7 +264,8 @@ class CompactionPlan:
 
 
 def _other_than_the_key(order: RowOrder | None, view: SnapshotView) -> RowOrder | None:
-    """MT-93: None where the key's order is meant. InvalidArgumentError for any other on a table with a key (FM-6)."""
+    """MT-93: the order of rewritten rows; None for the order of the key. Raises InvalidArgumentError for any other
+    order on a table with a key (FM-6)."""
     schema = view.schema
     key = key_field_ids(schema, view.metadata.properties)
     if order is None or not key:

@@ -1,4 +1,4 @@
-"""Statistics of a snapshot's data files, by which compaction chooses."""
+"""Statistics of a snapshot's data files, from which compaction chooses."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from tableformat.storage.side_by_side import reader_count
 
 _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
 _COUNTED_AT_ONCE: Final = 4096
-"""Data files whose deleted positions are in memory together."""
+"""The number of data files whose deleted positions are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """One data file, its deletes and its range of the key space."""
+    """One data file with its deletes and its range of the key space."""
 
     task: FileScanTask
     row_deletes: tuple[DeleteFile, ...]
-    """Position delete files and vectors that name this file alone."""
+    """Position delete files and deletion vectors that name only this file."""
     bounds: KeyBounds
     deleted_row_count: int
     is_exact: bool
-    """Whether the deleted rows were counted; otherwise the number is an upper bound below the threshold."""
+    """Whether the deleted rows were counted. If not, the number is an upper bound below the threshold."""
 
     @property
     def data_file(self) -> DataFile:
@@ -65,12 +65,12 @@ class FileStatistics:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is left, for certain."""
+        """Whether certainly no row is left."""
         return self.is_exact and self.deleted_row_count >= self.data_file.record_count
 
     @property
     def pending_delete_count(self) -> int:
-        """Delete files and lists of deleted ranges that every read of the file applies."""
+        """The number of delete files and lists of deleted ranges that every read of the file applies."""
         return len(self.task.delete_files) + len(self.task.range_deletes)
 
 
@@ -80,10 +80,10 @@ def file_statistics(
     only_paths: frozenset[str] | None,
     delete_ratio_threshold: float,
 ) -> list[FileStatistics]:
-    """The data files that may hold a row that matches `where`, and are among `only_paths` if given.
+    """The data files that may hold a row that matches `where`, limited to `only_paths` if given.
 
-    The filter chooses files and nothing else: every delete of a chosen file is kept, also those that cannot meet a row
-    that matches. Files that the snapshot names more than once are left out (MT-64).
+    The filter only chooses files: all deletes of a chosen file are kept, even deletes that cannot match a selected row.
+    Files that are in the snapshot more than once are left out (MT-64).
     """
     may_match: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
 
@@ -133,7 +133,7 @@ def _key(view: SnapshotView) -> KeyColumns | None:
 
 
 def _row_deletes(view: SnapshotView) -> tuple[dict[str, tuple[DeleteFile, ...]], PositionDeleteIndex]:
-    """Row deletes by the only data file that they name, and the index of all."""
+    """The row deletes that name only one data file, by that file, and the index of all row deletes."""
     deletes = [
         delete
         for delete in live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
@@ -148,7 +148,7 @@ def _row_deletes(view: SnapshotView) -> tuple[dict[str, tuple[DeleteFile, ...]],
 
 
 def _deleted_row_counts(tasks: Sequence[FileScanTask], context: MergeContext) -> Iterator[int]:
-    """How many rows deletes have deleted, small files together."""
+    """The number of deleted rows of each file. Several files are counted together."""
     threads = reader_count(context.metadata.location)
     for start in range(0, len(tasks), _COUNTED_AT_ONCE):
         found = deleted_positions_of(tasks[start : start + _COUNTED_AT_ONCE], context, thread_count=threads)
@@ -156,9 +156,10 @@ def _deleted_row_counts(tasks: Sequence[FileScanTask], context: MergeContext) ->
 
 
 def _deleted_rows_bound(task: FileScanTask, key_field_ids: frozenset[int]) -> int:
-    """MT-40: how many rows deletes have deleted at most, by the sizes of the delete files. They are counted, which may
-    read delete columns, only where that leaves the threshold within reach. A key that an equality delete names is taken
-    to be in one row.
+    """MT-40: an upper bound of the number of deleted rows, from the record counts of the delete files.
+
+    The rows are counted, which may read delete columns, only if this bound reaches the threshold. A key in an equality
+    delete is assumed to be in one row.
     """
     row_count = task.data_file.record_count
     bound = sum(delete.record_count for delete in task.position_deletes)

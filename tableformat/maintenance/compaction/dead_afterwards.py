@@ -27,20 +27,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DroppedDeletes:
-    """The delete files that left the branch after a compaction."""
+    """The delete files that were removed from the branch after a compaction."""
 
     kinds: Counter[DeleteKind] = field(default_factory=Counter)
-    """How many of each kind."""
+    """The number of removed files by kind."""
     snapshot_id: int | None = None
-    """The snapshot without them; None when there is none."""
+    """The snapshot without them; None if nothing was dropped."""
     not_dropped_because: str = ""
-    """Why dead delete files were left in the branch; empty when none had to be."""
+    """The reason why dead delete files were left in the branch; empty if none were left."""
 
 
 def drop_dead_afterwards(iceberg: IcebergTable, branch: str) -> DroppedDeletes:
-    """MT-95: drop the dead delete files of the branch's head in a commit of their own, and move the handle to it.
+    """MT-95: drop the dead delete files of the branch's head in a separate commit, and move the handle to it.
 
-    Where that is not possible now, the compaction is done all the same, and the result states why they stay.
+    If that is currently not possible, the compaction is complete nevertheless, and the result gives the reason why they
+    stay.
     """
     if not _may_have_dead_deletes(head_view(iceberg.metadata, iceberg.io, branch), branch):
         return DroppedDeletes()
@@ -61,10 +62,11 @@ def drop_dead_afterwards(iceberg: IcebergTable, branch: str) -> DroppedDeletes:
 
 
 def removed_by(plan: CompactionPlan, view: SnapshotView, branch: str, *, with_dead: bool) -> DroppedDeletes:
-    """What a compaction as planned would remove: the row deletes of its groups, and `with_dead` what is dead then.
+    """The delete files that a planned compaction would remove: the row deletes of its groups and, with `with_dead`, the
+    delete files that are dead afterwards.
 
-    New files carry the planned number (CP-7), so no keyed delete of the planned snapshot reaches them, and no row
-    delete names them: the files that stay decide.
+    New files carry the planned sequence number (CP-7), so no keyed delete of the planned snapshot reaches them. No row
+    delete names them either. Only the remaining data files matter.
     """
     removed: list[DeleteFile] = [delete for group in plan.groups for delete in group.row_deletes]
     if not with_dead or not _may_have_dead_deletes(view, branch):
@@ -80,7 +82,8 @@ def removed_by(plan: CompactionPlan, view: SnapshotView, branch: str, *, with_de
 
 
 def _may_have_dead_deletes(view: SnapshotView, branch: str) -> bool:
-    """Whether the head has delete files. MT-30: those of a publish target are dropped on the branch it comes from."""
+    """Whether the head has delete files. MT-30: the delete files of a publish target are dropped on its source
+    branch."""
     if published_to(view.metadata, branch):
         return False
     return any(each.content is ManifestContent.DELETES and each.has_live_files for each in manifests_of(view))

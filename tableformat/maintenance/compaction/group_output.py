@@ -21,16 +21,17 @@ from tableformat.write.data_files.stored_columns import refuse_unwritten_types, 
 from tableformat.write.rows.conform import table_arrow_schema
 
 _MEMORY_PARTS: Final = 12
-"""Half of the memory is for row groups, of which six exist at once: collected, waiting, written, and as pages."""
+"""Half of the memory is for row groups. Up to six exist at once: collected, waiting, being written, and as pages."""
 
 
 def output_file_count(alive_bytes: float, target_file_size_bytes: int) -> int:
-    """MT-44: as many files as come nearest to the target size when rows are spread evenly: 0.75 to 1.5 of it each."""
+    """MT-44: the number of files that comes nearest to the target size if rows are spread evenly: 0.75 to 1.5 times the
+    target size each."""
     return max(1, round(alive_bytes / target_file_size_bytes))
 
 
 def row_groups(batches: Iterator[pa.RecordBatch], write: WriteContext) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of one row group each: as many rows as the limit and the memory allow."""
+    """The rows in batches of one row group each, with as many rows as the limit and the memory allow."""
     room = max(write.memory_bytes // _MEMORY_PARTS, 1)
     gathered: list[pa.RecordBatch] = []
     row_count = size = 0
@@ -50,7 +51,8 @@ def row_groups(batches: Iterator[pa.RecordBatch], write: WriteContext) -> Iterat
 
 
 class GroupOutput:
-    """MT-45: the files of one group. How many rows make a file follows from the bytes that rows have taken so far."""
+    """MT-45: writes the files of one group. The number of rows in a file follows from the bytes per row written so
+    far."""
 
     def __init__(
         self,
@@ -62,7 +64,8 @@ class GroupOutput:
         row_count: int,
         bytes_per_row: float,
     ) -> None:
-        """`row_count` rows will come; `bytes_per_row` is what they take until some are written."""
+        """`row_count` is the expected number of rows; `bytes_per_row` is their size, used until rows have been
+        written."""
         refuse_unwritten_types(write.schema)
         self._write = write
         self._created = created
@@ -85,7 +88,7 @@ class GroupOutput:
             self._writer.abandon()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Sorted rows that follow those before."""
+        """Add sorted rows that follow the rows added before."""
         rest = _as_stored(rows, self._schema)
         while rest.num_rows:
             room = max(self._rows_per_file() - self._rows_in_file, 1)
@@ -99,7 +102,8 @@ class GroupOutput:
         return self._files
 
     def _rows_per_file(self) -> int:
-        """Rows of the open file and of those that follow, spread evenly."""
+        """The number of rows per file if the rows of the open file and the remaining rows are spread evenly over
+        files."""
         row_count = self._rows_in_file + self._rows_left
         count = output_file_count(row_count * self._bytes_per_row, self._target_file_size_bytes)
         return -(-row_count // count)
@@ -128,7 +132,7 @@ class GroupOutput:
 
 
 class DividedOutput:
-    """RP-16: the files of a group whose rows lie in several range partitions: one output for each."""
+    """RP-16: writes the files of a group whose rows are in several range partitions, with one output for each."""
 
     def __init__(self, ranges: DefinedPartitions, new_output: Callable[[], GroupOutput]) -> None:
         self._ranges = ranges
@@ -143,7 +147,7 @@ class DividedOutput:
             output.__exit__(*exception)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Sorted rows that follow those before."""
+        """Add sorted rows that follow the rows added before."""
         columns = [rows.column(name) for name in self._ranges.key.names]
         places, codes = partitions_of_rows(self._ranges, columns)
         for number, place in enumerate(places):
@@ -156,14 +160,15 @@ class DividedOutput:
 
 
 def _stored_schema(write: WriteContext) -> pa.Schema:
-    """The schema of the files: field ids on every field; strings and binaries with 32-bit offsets, as they are read."""
+    """The schema of the files: field ids on every field, and strings and binaries with 32-bit offsets, as in the rows
+    that are read."""
     small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     fields = table_arrow_schema(write.schema)
     return pa.schema([field.with_type(small.get(field.type, field.type)) for field in fields])
 
 
 def _as_stored(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Nested columns get the offsets and field ids of the files' schema; the others are the same arrays."""
+    """Nested columns get the offsets and field ids of the files' schema. Other columns are the same arrays."""
     columns = [
         as_type(column, field.type) if pat.is_nested(field.type) else column
         for column, field in zip(rows.columns, schema, strict=True)

@@ -1,15 +1,15 @@
 """Widths of files in the key space, and how many files a key lookup reads (MT-41).
 
-The model is Kudu's: reading a key costs as many files as cover it, so a table's cost is the sum of the widths of its
-files, and merging files saves the sum of their widths less the width of their union.
+The model comes from Apache Kudu. Reading a key costs as many files as cover it, so the cost of a table is the sum of
+the widths of its files. Merging files saves the sum of their widths minus the width of their union.
 
-    file a   |=======|                    The key space is cut at every bound of every file. An interval weighs as much
-    file b       |==========|             data as lies in it, each file spread evenly over the intervals it covers:
-    file c             |====|             dense parts of the key space are looked up more often than empty ones.
+    file a   |=======|                    The key space is cut at every bound of every file. The weight of an interval
+    file b       |==========|             is the data in it, with each file spread evenly over the intervals that it
+    file c             |====|             covers: dense parts of the key space are looked up more often than empty ones.
     cuts     |   |   | |    |
     height     1   2  1  2
 
-How much of a file lies in an interval is estimated from the bytes of the cuts, read as numbers: keys are taken to be
+The share of a file in an interval is estimated from the bytes of the cuts, read as numbers: keys are assumed to be
 spread evenly between the bounds of a file.
 """
 
@@ -33,13 +33,13 @@ class KeySpace:
     """Files of one partition over the intervals between their distinct bounds."""
 
     lengths: Weights
-    """How far apart the two cuts of each interval are; only their proportions mean anything."""
+    """The distance between the two cuts of each interval. Only the proportions have a meaning."""
     first: npt.NDArray[np.int64]
-    """For each file the first interval that it covers."""
+    """For each file, the first interval that it covers."""
     end: npt.NDArray[np.int64]
-    """For each file the interval after its last; equal to `first` where all keys of the file are one."""
+    """For each file, the interval after its last; equal to `first` if all keys of the file are the same."""
     weights: Weights
-    """Bytes in each interval, all files together."""
+    """The bytes of all files in each interval."""
 
     @staticmethod
     def of(bounds: Sequence[KeyBounds], sizes: Sequence[int]) -> KeySpace:
@@ -66,25 +66,25 @@ class KeySpace:
         return shares * size
 
     def widths(self) -> Weights:
-        """Of each file: the bytes that lie where it does, its own included."""
+        """For each file, the bytes of all files in its intervals, including its own."""
         below = np.concatenate([[0.0], np.cumsum(self.weights)])
         widths: Weights = below[self.end] - below[self.first]
         return widths
 
     def union_width(self, files: Sequence[int]) -> float:
-        """Of the intervals that at least one of the files covers."""
+        """The width of the intervals that at least one of the files covers."""
         height = np.zeros(len(self.weights) + 1, np.int64)
         np.add.at(height, self.first[list(files)], 1)
         np.subtract.at(height, self.end[list(files)], 1)
         return float(self.weights[np.cumsum(height)[:-1] > 0].sum())
 
     def mean_height(self, files: Sequence[int]) -> float:
-        """How many of the files a lookup of a key that lies in one of them meets; 1 where they only touch."""
+        """How many of the files contain a key in their range, on average; 1 if the files only touch."""
         union = self.union_width(files)
         return float(self.widths()[list(files)].sum() / union) if union > 0 else 1.0
 
     def overlapping(self, files: Sequence[int]) -> list[list[int]]:
-        """The files in sets that share no key, each in key order."""
+        """The files in sets that have no key in common, each set in key order."""
         groups: list[list[int]] = []
         end = -1
         for file in sorted(files, key=lambda file: (self.first[file], self.end[file], file)):
@@ -96,14 +96,16 @@ class KeySpace:
 
 
 def _as_range(bounds: KeyBounds) -> tuple[bytes, bytes]:
-    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, that cut. A file of
-    which nothing is known, as each of a table without a key, is as one key: merging tells no more of it."""
+    """The smallest and largest key as cuts. If the upper cut is only known to be above a prefix, that cut is used.
+    Files without key bounds (all files of a keyless table) count as a single key, because merging them yields no new
+    bounds."""
     largest = bounds.upper.removesuffix(AFTER_MARKER)
     return bounds.lower, largest if largest >= bounds.lower else bounds.upper
 
 
 def _distances(cuts: Sequence[bytes]) -> Weights:
-    """From each of the sorted cuts to the next, by the eight bytes behind what all cuts begin with."""
+    """The distance from each of the sorted cuts to the next, from the eight bytes after the common prefix of all
+    cuts."""
     if len(cuts) < 2:
         return np.zeros(0)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(cuts[0], cuts[-1], strict=False)))
@@ -112,10 +114,11 @@ def _distances(cuts: Sequence[bytes]) -> Weights:
 
 
 def worth_merging(space: KeySpace, sizes: Sequence[int], rewrite_share: float) -> list[int]:
-    """MT-41: the files that are small beside the bytes of smaller files in their way, and those smaller files.
+    """MT-41: the files that are small compared with the bytes of overlapping smaller files, and these smaller files.
 
-    A file is taken once smaller files that overlap it hold at least `rewrite_share` of its own bytes within its range,
-    so each time its rows are written again they are in a file larger by that share: a logarithmic number of times.
+    A file is taken if smaller files that overlap it hold at least `rewrite_share` of its own bytes within its range.
+    Each time its rows are rewritten, they are then in a file that is larger by that share. A row is therefore rewritten
+    a logarithmic number of times.
     """
     smaller_bytes = np.zeros(len(space.weights))
     largest_taken = np.zeros(len(space.weights))

@@ -1,11 +1,11 @@
-"""Chooses data files of one level to merge, as a log-structured merge tree does (MT-80 to MT-82).
+"""Chooses data files of one level to merge, as in a log-structured merge tree (MT-80 to MT-82).
 
     level 0   30 KB each   |=| |=| |=| ... 12 of them      merged into one file of level 1
     level 1  300 KB each   |================| ...          12 of them make one of level 2
     base       75 MB       |===================================|
 
-A row is written again once a level, and not at every merge of small files. Files of any age may be merged, since a
-rewrite applies every delete of its planned snapshot and keeps that snapshot's number (CP-7).
+A row is rewritten once for each level, not in every merge of small files. Files of any age may be merged, because a
+rewrite applies every delete of its planned snapshot and keeps that snapshot's sequence number (CP-7).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from tableformat.range_partitions.files import PartitionPlaces
 from tableformat.range_partitions.property_text import range_partitions_of
 
 LEVEL_SPREAD: Final = 4.0
-"""A file is of a level when it is at most this many times as large as the mean of the smaller files of the level."""
+"""A file belongs to a level if it is at most this many times as large as the mean of the smaller files of the level."""
 BASE_REASON: Final = "the files over a base have grown to their share of it"
 _NEVER_COUNT: Final = 2.0
-"""A share of deleted rows that no file reaches: deletes are not resolved to choose files."""
+"""A share of deleted rows that no file reaches: deletes are not resolved for the choice of files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelOptions:
-    """When files of a level are merged."""
+    """The conditions for merging the files of a level."""
 
     fan_in: int
-    """Files of one level that make one of the next."""
+    """The number of files of one level that are merged into one file of the next."""
     base_share: float
     """Bytes of smaller files within the range of a file with pending deletes, as a share of its own bytes, from which
     it is merged with them."""
     target_file_size_bytes: int
-    """Files from three quarters of this size on are merged for the sake of their deleted rows alone."""
+    """Files of at least three quarters of this size are merged only to remove their deleted rows."""
     max_bytes: int | None = None
-    """Of all merges together. A file that would not fit with its share is no base."""
+    """The most bytes of all merges together. A file is not a base if it does not fit together with its share."""
 
     def __post_init__(self) -> None:
         assert self.fan_in > 1, self.fan_in
@@ -60,7 +60,7 @@ class LevelOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """Files that are due to be merged."""
+    """Files that are due for a merge."""
 
     group: CompactionGroup
     files: Sequence[FileStatistics]
@@ -68,15 +68,16 @@ class _Merge:
 
     @property
     def order(self) -> tuple[int, str]:
-        """The smallest come first."""
+        """Smallest merges first."""
         return self.group.rewritten_bytes, self.group.data_files[0].file_path
 
 
 def plan_levels(view: SnapshotView, options: LevelOptions, *, bytes_left: int | None = None) -> CompactionPlan:
-    """The merges that are due, those of the smallest files first. Reads manifests, no data file and no key.
+    """The merges that are due, smallest files first. Reads manifests, but no data file and no key.
 
-    `bytes_left`: of the write amplification (MT-84). Merges that do not fit in it, or in the bytes of the options, are
-    left out; where a base is, the levels over it are merged as if it was not due yet.
+    `bytes_left` is the rest of the write amplification budget (MT-84). Merges that do not fit in it, or in the bytes of
+    the options, are left out. If such a merge has a base, the levels above that base are merged as if the base was not
+    due yet.
     """
     statistics = file_statistics(view, None, None, _NEVER_COUNT)
     ranges = range_partitions_of(view.metadata.properties, view.metadata.schema())
@@ -97,7 +98,7 @@ def plan_levels(view: SnapshotView, options: LevelOptions, *, bytes_left: int | 
 def _fitting(
     due: Iterable[_Merge], options: LevelOptions, room: int | None
 ) -> tuple[list[CompactionGroup], list[CompactionGroup]]:
-    """Those that fit in so many bytes, and those that do not."""
+    """The merges that fit in the given number of bytes, and the remaining ones."""
     chosen: list[CompactionGroup] = []
     left_out: list[CompactionGroup] = []
     waiting = [(each.order, each) for each in due]
@@ -115,7 +116,7 @@ def _fitting(
 
 
 def _due(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Merge]:
-    """The merges of one partition: files without a row, bases with what lies over them, full levels."""
+    """The merges of one partition: files without a row, bases with the files above them, and full levels."""
     emptied = [each for each in files if each.is_empty]
     if emptied:
         yield _merge(GroupKind.DROP, emptied, options, "no row is left")
@@ -129,7 +130,7 @@ def _due(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Me
 
 
 def _full_level_merges(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Merge]:
-    """Of files in ascending order of size."""
+    """The merges of full levels. `files` in ascending order of size."""
     small_below = CompactionOptions(target_file_size_bytes=options.target_file_size_bytes).small_below_bytes
     small = [each for each in files if each.size_bytes < small_below]
     for level in full_levels([each.size_bytes for each in small], options.fan_in):
@@ -138,7 +139,7 @@ def _full_level_merges(files: Sequence[FileStatistics], options: LevelOptions) -
 
 
 def full_levels(sizes: Sequence[int], fan_in: int) -> list[range]:
-    """MT-80: of sizes in ascending order the ranges of indexes that are a level of at least `fan_in` files.
+    """MT-80: the ranges of indexes of ascending sizes that form a level of at least `fan_in` files.
 
     >>> full_levels([30, 31, 32, 33, 480, 481], fan_in=4)
     [range(0, 4)]
@@ -155,12 +156,12 @@ def full_levels(sizes: Sequence[int], fan_in: int) -> list[range]:
 
 
 def bases_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> list[list[int]]:
-    """MT-81: the bases of which smaller files hold their share, each with these smaller files; bases that have some of
-    them in common are together.
+    """MT-81: the bases whose share has been reached by smaller files, each with these smaller files. Bases that have
+    smaller files in common are in one set.
 
-    `files` in ascending order of size. Only what is larger than a level is a base: the share of a small file is reached
-    with every commit. So is that of a file which itself lies over a base, for the most part: what is written again
-    there is written once more with the base soon.
+    `files` in ascending order of size. Only a file larger than a level is a base, because the share of a small file is
+    reached with every commit. A file that is mostly above another base is not a base either: its rows would soon be
+    rewritten again with that base.
     """
     if not files:
         return []
@@ -191,7 +192,8 @@ def bases_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> l
 
 
 def _bases(files: Sequence[FileStatistics], options: LevelOptions, space: KeySpace) -> set[int]:
-    """The largest files with pending deletes: not what lies over a larger one with more than half of its bytes."""
+    """The largest files with pending deletes, without files that have more than half of their bytes above a larger
+    base."""
     smallest_level = options.fan_in * files[0].size_bytes
     largest = math.inf if options.max_bytes is None else options.max_bytes / (1 + options.base_share)
     has_base = np.zeros(len(space.weights), bool)

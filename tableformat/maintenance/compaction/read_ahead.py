@@ -13,17 +13,17 @@ _END: Final = object()
 
 
 class _Failure:
-    """What the producer raised."""
+    """The exception that the producer raised."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 class ReadAhead(Generic[_Item]):
-    """Iterates over `source` in a thread of its own, at most `depth` items ahead of the consumer.
+    """Iterates over `source` in a separate thread, at most `depth` items ahead of the consumer.
 
-    An error of the source is raised where its item would have come. Leaving the block stops the thread, closes the
-    source and waits for both, so that nothing it holds outlives the block.
+    An error of the source is raised at the position of its item. Leaving the block stops the thread, closes the source
+    and waits for both. No resource of the source outlives the block.
     """
 
     def __init__(self, source: Iterator[_Item], depth: int) -> None:
@@ -65,7 +65,7 @@ class ReadAhead(Generic[_Item]):
             close()
 
     def _put(self, item: object) -> bool:
-        """False once the reader has stopped."""
+        """False if the reader has stopped."""
         while not self._stopped.is_set():
             try:
                 self._items.put(item, timeout=_POLL_SECONDS)

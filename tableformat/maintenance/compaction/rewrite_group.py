@@ -1,10 +1,10 @@
-"""Rewrites one compaction group: alive rows of its data files into new ones, sorted by the key (MT-43 to MT-46), or,
-without one, as the caller chose (MT-93).
+"""Rewrites one compaction group: the alive rows of its data files into new files, sorted by the key (MT-43 to MT-46)
+or, for a table without a key, as chosen by the caller (MT-93).
 
     data files -> alive rows -> sorted runs -> one sorted stream -> row groups -> files of even row counts
 
-A pure function of plain data, so that any process can run it: what it needs travels in the task and the context, what
-it made comes back as StagedFiles. Nothing is committed here.
+A pure function of plain data, so that any process can run it: its input is in the task and the context, its output is
+returned as StagedFiles. Nothing is committed here.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ from tableformat.write.staged import StagedFiles
 FAN_IN_MAX: Final = 64
 _FAN_IN_MIN: Final = 4
 _PAGE_BYTES: Final = 1024 * 1024
-"""Size of a decoded Parquet page: one for each column of each file that is open, and a dictionary of that size where
-values vary in width."""
+"""Size of a decoded Parquet page. Each column of each open file needs one page, and a dictionary of the same size if
+its values vary in width."""
 _MERGE_SHARE: Final = 4
-"""A quarter of the memory is for merging and as much for pages; half is for row groups on their way to the file."""
+"""A quarter of the memory is for merging and another quarter for pages. Half is for row groups that wait to be written.
+"""
 _SPLIT_AT: Final = 2
-"""A file that grows to this many target sizes is split although its rows are not all written."""
+"""A file that grows to this many target sizes is split although not all of its rows are written."""
 
 OnRows = Callable[[int], None]
 """Called with the number of rows written since the last call; may raise to cancel."""
@@ -57,29 +58,29 @@ OnRows = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteTask:
-    """Data files of one spec and partition that become others. Plain data."""
+    """Data files of one spec and partition that are rewritten into others. Plain data."""
 
     tasks: tuple[FileScanTask, ...]
     """The data files, each with every delete of the planned snapshot that applies to it."""
     spec_id: int
     partition: tuple[object, ...]
     sequence_number: int
-    """Of the planned snapshot: what the new files carry (CP-7)."""
+    """The sequence number of the planned snapshot, which the new files carry (CP-7)."""
     target_file_size_bytes: int
     order: RowOrder | None = None
-    """MT-93: of the rows of a table without a key; None: as they stand in the files."""
+    """MT-93: the order of the rows of a table without a key; None: as in the files."""
 
 
 @dataclass(frozen=True)
 class RewriteContext:
-    """What all groups of one table version share. Picklable: caches start empty in another process."""
+    """The data that all groups of one table version share. Picklable: caches start empty in another process."""
 
     read: ReadContext
     write: WriteContext
 
     @staticmethod
     def of(view: SnapshotView) -> RewriteContext:
-        """MT-49: on a v3 table rows keep their row id and the number of their last update."""
+        """MT-49: on a version 3 table, rows keep their row id and the sequence number of their last update."""
         write = WriteContext.of(view.metadata, view.io)
         schema = view.schema
         if view.metadata.format_version >= 3:
@@ -88,11 +89,11 @@ class RewriteContext:
 
 
 def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | None = None) -> StagedFiles:
-    """MT-43: write the rows of the group that are alive to new data files, or to none when none is.
+    """MT-43: write the alive rows of the group to new data files; without alive rows, to none.
 
-    The files are in the group's spec and partition, carry its sequence number, are sorted by the key with our marker,
-    and follow one another in key order. MT-63: keeps to `tableformat.write.memory-bytes`; spills to the temporary
-    directory only files that are not sorted, and where too many overlap. All files are removed when it fails.
+    The files have the group's spec, partition and sequence number. They are sorted by the key, carry our marker, and
+    are adjacent in key order. MT-63: the memory use stays within `tableformat.write.memory-bytes`. Only unsorted files,
+    and runs if too many overlap, are spilled to the temporary directory. All files are removed if the rewrite fails.
     """
     write = replace(
         context.write,
@@ -147,7 +148,7 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
 
 
 def _straddle(ranges: DefinedPartitions, task: RewriteTask) -> bool:
-    """RP-16: whether rows of the group lie on both sides of a border of range partitions."""
+    """RP-16: whether the group has rows on both sides of a border of range partitions."""
     places = PartitionPlaces.of(ranges)
     return any(isinstance(places.of_file(each.data_file), Straddling) for each in task.tasks)
 
@@ -155,7 +156,7 @@ def _straddle(ranges: DefinedPartitions, task: RewriteTask) -> bool:
 def _sorted_rows(
     inputs: list[tuple[FileScanTask, PositionSet]], read: ReadContext, write: WriteContext, directory: Path
 ) -> Iterator[pa.RecordBatch]:
-    """All alive rows in key order; file by file for a table without a key."""
+    """All alive rows in key order. For a table without a key: file by file."""
     memory_bytes = write.memory_bytes // _MERGE_SHARE
     if not write.key_field_ids:
         for task, deleted in inputs:
@@ -182,7 +183,7 @@ def _ordered_rows(
     write: WriteContext,
     directory: Path,
 ) -> Iterator[pa.RecordBatch]:
-    """MT-93: all alive rows in an order of the caller's, of a table without a key."""
+    """MT-93: all alive rows of a table without a key, in the order of the caller."""
     assert not write.key_field_ids, "rows of a table with a key are in its order (FM-6)"
     order_bytes = OrderBytes(order, read.selected, [task.data_file for task, _ in inputs])
     merge_order = MergeOrder(KeyColumns((0,), (ORDER_COLUMN,), (BinaryType(),)))
@@ -196,7 +197,7 @@ def _ordered_rows(
 
 
 def _fan_in(tasks: Sequence[FileScanTask], schema: pa.Schema, memory_bytes: int) -> int:
-    """Overlapping files that are read at the same time: as many as have their pages in the memory."""
+    """The number of overlapping files that are read at the same time: as many as have their pages in memory."""
     page_count = sum(1 if pa.types.is_primitive(field.type) else 2 for field in schema)
     pages = [min(task.data_file.file_size_bytes, page_count * _PAGE_BYTES) for task in tasks]
     return max(_FAN_IN_MIN, min(FAN_IN_MAX, memory_bytes * len(pages) // max(sum(pages), 1)))
@@ -211,7 +212,7 @@ def _run_of_file(
 def _runs_of_unsorted(
     batches: Iterator[pa.RecordBatch], order: MergeOrder, run_bytes: int, directory: Path
 ) -> Iterator[SortedRun]:
-    """Rows in any order as sorted runs on disk, each as large as fits into the memory."""
+    """Unsorted rows as sorted runs on disk, each as large as the memory allows."""
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -225,7 +226,7 @@ def _runs_of_unsorted(
 
 
 def _spilled_sorted(gathered: list[pa.RecordBatch], order: MergeOrder, directory: Path) -> SortedRun:
-    """Empties the list."""
+    """Sorts the batches and spills them as one run. Empties the list."""
     together = pa.concat_batches(gathered)
     gathered.clear()
     rows = order.sorted(together)

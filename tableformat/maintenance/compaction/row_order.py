@@ -1,9 +1,9 @@
-"""`RowOrder`: the order of rows in rewritten files of a table without a key, as the caller chose it (MT-93, MT-94).
+"""`RowOrder`: the order of rows in rewritten files of a table without a key, as chosen by the caller (MT-93, MT-94).
 
     sort      a ascending, b descending    key(a) | ~key(b)           bytes that compare like the rows
     z-order   (a, b)                       bits of a and b in turn    near in both columns: near in the file
 
-Either way an order is bytes, one string for each row, by which the rows are merged like any key.
+Both orders are represented as one byte string for each row. Rows are merged by these strings as by a key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tableformat.metadata.content_file import DataFile, null_count
 ORDER_COLUMN: Final = "__tableformat_order"
 _PLACE_BYTES: Final = 8
 _Z_ROWS: Final = 8_192
-"""Rows whose bits are spread out at a time: each takes 64 bytes for each column meanwhile."""
+"""The number of rows whose bits are unpacked at a time. Each row takes 64 bytes for each column in the process."""
 _FIELD: Final = re.compile(
     r"(?P<name>`(?:[^`]|``)+`|[^\s`,()]+)(?:\s+(?P<direction>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?",
     re.IGNORECASE,
@@ -55,7 +55,7 @@ class OrderedBy:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """Columns to sort by, or to put in z-order. Plain data."""
+    """Columns to sort by, or to arrange in z-order. Plain data."""
 
     columns: tuple[OrderedBy, ...]
     is_z_order: bool = False
@@ -71,11 +71,12 @@ class RowOrder:
 def row_order(
     schema: Schema, *, sort_by: Sequence[str] | None = None, z_order: Sequence[str] | None = None
 ) -> RowOrder | None:
-    """The order that the arguments say: `sort_by` of texts such as "a", "a DESC" and "a DESC NULLS LAST", `z_order` of
-    names. None for neither.
+    """The order that the arguments describe: `sort_by` of texts such as "a", "a DESC" and "a DESC NULLS LAST",
+    `z_order` of names. None without arguments.
 
-    Nulls are first of ascending and last of descending values, as in Iceberg, unless the text says otherwise.
-    UnknownColumnError, InvalidArgumentError for both, for none and for a column of a type without order.
+    Nulls come first among ascending and last among descending values, as in Iceberg, unless the text states otherwise.
+    Raises UnknownColumnError; raises InvalidArgumentError if both arguments are given, if one is empty, and for a
+    column whose type has no order.
     """
     for name, given in (("sort_by", sort_by), ("z_order", z_order)):
         if isinstance(given, str) or (given is not None and not given):
@@ -90,7 +91,7 @@ def row_order(
 
 
 def parsed_order(text: str) -> dict[str, list[str]]:
-    """`a, b DESC NULLS LAST` or `zorder(a, b)` as the argument of `compact`."""
+    """The order as the argument of `compact`: `a, b DESC NULLS LAST` or `zorder(a, b)`."""
     z_order = _Z_ORDER.fullmatch(text)
     listed = text if z_order is None else z_order["columns"]
     parts = [part.strip() for part in re.findall(r"(?:`[^`]*`|[^,`])+", listed)]
@@ -98,13 +99,13 @@ def parsed_order(text: str) -> dict[str, list[str]]:
 
 
 def text_of(by: OrderedBy, schema: Schema) -> str:
-    """The column as `sort_by` takes it."""
+    """The column in the form of `sort_by`."""
     name = schema.find_field(by.field_id).name.replace("`", "``")
     return f"`{name}` {'DESC' if by.is_descending else 'ASC'} NULLS {'FIRST' if by.nulls_first else 'LAST'}"
 
 
 def order_of_table(metadata: TableMetadata) -> RowOrder | None:
-    """The table's sort order; None where it has none. UnsupportedFeatureError for an order by transforms."""
+    """The table's sort order; None if it has none. Raises UnsupportedFeatureError for an order by transforms."""
     order = metadata.sort_order_by_id(metadata.default_sort_order_id)
     if order is None or not order.fields:
         return None
@@ -124,7 +125,7 @@ def order_of_table(metadata: TableMetadata) -> RowOrder | None:
 
 
 def sort_order_id(order: RowOrder, metadata: TableMetadata) -> int | None:
-    """MT-93: the id of the table's sort order that files in this order satisfy; None where it is another."""
+    """MT-93: the id of the table's sort order if files in this order satisfy it; otherwise None."""
     current = metadata.sort_order_by_id(metadata.default_sort_order_id)
     if order.is_z_order or current is None or not current.fields:
         return None
@@ -136,17 +137,18 @@ def sort_order_id(order: RowOrder, metadata: TableMetadata) -> int | None:
 
 
 class OrderBytes:
-    """MT-93, MT-94: gives rows their place in an order, as bytes."""
+    """MT-93, MT-94: adds the position of each row in an order, as bytes."""
 
     def __init__(self, order: RowOrder, schema: Schema, data_files: Sequence[DataFile]) -> None:
-        """`data_files` are all that the rows come from: their bounds say which bits of a z-order tell rows apart."""
+        """`data_files` are all source files of the rows. Their bounds determine which bits of a z-order distinguish
+        rows."""
         self._order = order
         self._fields = [schema.find_field(each.field_id) for each in order.columns]
         self._types = [_ordered_type(field) for field in self._fields]
         self._scales = [_Scale.of(field, data_files) for field in self._fields] if order.is_z_order else []
 
     def with_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with one more column, `ORDER_COLUMN`."""
+        """The rows with the additional column `ORDER_COLUMN`."""
         return rows.append_column(ORDER_COLUMN, self._of(rows).cast(pa.binary()))
 
     def _of(self, rows: pa.RecordBatch) -> pa.Array:
@@ -165,7 +167,7 @@ class OrderBytes:
 
 
 def interleaved(places: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    """MT-94: of n rows with k places (n, k) the bits in turn, most significant first: (n, 8 k) bytes."""
+    """MT-94: interleaves the bits of k numbers for each of n rows, most significant first: (n, k) to (n, 8 k) bytes."""
     row_count, column_count = places.shape
     woven = np.empty((row_count, _PLACE_BYTES * column_count), np.uint8)
     for start in range(0, row_count, _Z_ROWS):
@@ -177,17 +179,17 @@ def interleaved(places: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How the values of one column become 64 bits of which the first ones tell the rows at hand apart."""
+    """Maps the values of one column to 64 bits, so that the first bits distinguish the rows of the given files."""
 
     value_type: PrimitiveType
     skipped_bytes: int
-    """Bytes that all values begin with."""
+    """The length of the common prefix of all values, in bytes."""
     lowest: int
     shift: int
 
     @staticmethod
     def of(field: NestedField, data_files: Sequence[DataFile]) -> _Scale:
-        """From the bounds of the files, where each of them that has a value has them."""
+        """The scale from the bounds of the files, if every file that has a value has bounds."""
         value_type = _ordered_type(field)
         plain = _Scale(value_type, 0, 0, 0)
         bounds = [_bounds(data, field) for data in data_files if not _has_only_nulls(data, field.field_id)]
@@ -202,9 +204,9 @@ class _Scale:
         return _Scale(value_type, skipped_bytes, least, 64 - (most - least).bit_length())
 
     def places(self, array: pa.Array) -> Places:
-        """The place of each value; nulls are with the smallest."""
+        """The position of each value. Nulls are with the smallest value."""
         first = _first_bytes(array, self.value_type, self.skipped_bytes)
-        # A value outside of the bounds, of which no file should have one, is at their edge.
+        # A value outside the bounds, which no file should have, is moved to the nearest bound.
         reach = np.uint64((1 << (64 - self.shift)) - 1) if self.shift < 64 else np.uint64(0)
         above = np.where(first > np.uint64(self.lowest), first - np.uint64(self.lowest), np.uint64(0))
         scaled = np.minimum(above, reach)
@@ -212,17 +214,18 @@ class _Scale:
 
 
 def _payload(array: pa.Array, value_type: PrimitiveType) -> pa.Array:
-    """Bytes that compare like the values: of text and binary its own, of others those of RD-4. Nulls are empty."""
+    """Bytes that compare like the values: the bytes of text and binary values, and the encoding of RD-4 for other
+    types. Nulls are empty."""
     if isinstance(value_type, StringType | BinaryType):
         return array.cast(pa.binary()).fill_null(b"")
     encoded = encode_column(array, value_type).cast(pa.binary())
-    # Arrow makes room for as many bytes as may come, so that an open end is too long.
+    # Arrow allocates as many bytes as a slice could have, so a slice without an end is too large.
     longest = pc.max(pc.binary_length(encoded)).as_py() or 0
     return pc.binary_slice(encoded, len(VALUE_MARKER), max(longest, len(VALUE_MARKER)))
 
 
 def _first_bytes(array: pa.Array, value_type: PrimitiveType, skipped_bytes: int) -> Places:
-    """Eight bytes that compare like the values, as far as eight bytes do; 0 for null."""
+    """The first eight bytes of each value, as numbers that compare like these bytes; 0 for null."""
     values = pc.binary_slice(_payload(array, value_type), skipped_bytes, skipped_bytes + _PLACE_BYTES)
     padded = pc.binary_join_element_wise(values, pa.scalar(bytes(_PLACE_BYTES)), pa.scalar(b""))
     matrix = _matrix(pc.binary_slice(padded, 0, _PLACE_BYTES), _PLACE_BYTES)
@@ -231,14 +234,14 @@ def _first_bytes(array: pa.Array, value_type: PrimitiveType, skipped_bytes: int)
 
 
 def _matrix(array: pa.Array, width: int) -> npt.NDArray[np.uint8]:
-    """(n, width) bytes of values that are all of that width."""
+    """The bytes of values of the same width, as an array of shape (n, width)."""
     if len(array) == 0:
         return np.zeros((0, width), np.uint8)
     return np.frombuffer(array.buffers()[2], np.uint8)[: len(array) * width].reshape(len(array), width)
 
 
 def _sorting_bytes(array: pa.Array, value_type: PrimitiveType, by: OrderedBy) -> pa.LargeBinaryArray:
-    """The bytes of RD-4, turned over for descending values; nulls are put where they are wanted."""
+    """The bytes of RD-4, complemented for descending values. Nulls are first or last, as requested."""
     encoded = encode_column(array, value_type)
     if by.is_descending:
         encoded = _turned_over(encoded)
@@ -249,7 +252,7 @@ def _sorting_bytes(array: pa.Array, value_type: PrimitiveType, by: OrderedBy) ->
 
 
 def _turned_over(encoded: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Every byte's complement. No encoded value is the beginning of another, so that the order is the reverse."""
+    """The complement of every byte. No encoded value is a prefix of another, so the order is reversed."""
     offsets = np.frombuffer(encoded.buffers()[1], np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
     values = ~np.frombuffer(encoded.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets - offsets[0])), pa.py_buffer(values)]

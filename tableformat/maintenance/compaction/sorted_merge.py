@@ -1,12 +1,12 @@
-"""Merges sorted runs of rows in bounded memory: a window of each run is read, merged rows are written.
+"""Merges sorted runs of rows in bounded memory: reads a window of each run and returns merged rows.
 
     run a    . . . . |a a a a|         windows in memory; the cut is the smallest of their last keys
     run b    . . |b b b b b b|
-    run c    . . . . . |c c c|         rows at or below the cut are sorted together and handed on; a run whose window
+    run c    . . . . . |c c c|         rows at or below the cut are sorted together and returned; a run whose window
                     cut ^              is used up reads its next one
 
-A run is opened once the cut reaches its lower bound, so runs that follow one another cost the memory of one. Where too
-many overlap, some are merged into temporary files first.
+A run is opened when the cut reaches its lower bound, so adjacent runs that do not overlap take the memory of one run.
+If too many overlap, some are merged into temporary files first.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.write.rows.sorting import sorting_order
 
 WINDOW_BYTES_MIN: Final = 64 * 1024
-"""Rows of a run in memory, at least: smaller windows would cost more to search than to read."""
+"""The least size of a run's window in memory. Smaller windows would cost more to search than to read."""
 _COPIES: Final = 4
-"""A round holds the windows, the rows at or below the cut put together, the same rows in order, and what decoding and
-sorting need besides."""
+"""A round holds the windows, the concatenated rows at or below the cut, the same rows in order, and the memory for
+decoding and sorting."""
 _SPILL_CODEC: Final = "lz4"
 
 KeyValues: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -42,14 +42,14 @@ class SortedRun:
     """Rows in key order that can be read once."""
 
     bounds: KeyBounds
-    """Encoded cuts that all keys of the run lie between."""
+    """Encoded cuts that enclose all keys of the run."""
     batches: Callable[[], Iterator[pa.RecordBatch]]
     """Opens the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeOrder:
-    """The key that rows are merged by."""
+    """The key by which rows are merged."""
 
     key: KeyColumns
 
@@ -64,25 +64,25 @@ class MergeOrder:
         return key
 
     def count_up_to(self, rows: pa.RecordBatch, cut: KeyValues) -> int:
-        """How many of the sorted rows have a key at or below the cut.
+        """The number of sorted rows with a key at or below the cut.
 
-        A binary search over Python values: for one cut it is far cheaper than setting up a search of many.
+        A binary search over Python values. For a single cut it is far cheaper than a vectorized search.
         """
         columns = [_comparable(rows.column(name)) for name in self.key.names]
         return bisect_right(range(rows.num_rows), cut, key=lambda row: _values(columns, row))
 
     def values(self, rows: pa.RecordBatch, row: int) -> KeyValues:
-        """The key of one row as `count_up_to` takes it."""
+        """The key of one row in the form that `count_up_to` uses."""
         return _values([_comparable(rows.column(name)) for name in self.key.names], row)
 
     def sorted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in key order, those of equal keys as they came."""
+        """The rows in key order. Rows with equal keys keep their order."""
         order = sorting_order([rows.column(name) for name in self.key.names])
         return rows if order is None else rows.take(order)
 
 
 class _Window:
-    """The rows of one run that are in memory."""
+    """The rows of one run in memory."""
 
     def __init__(self, run: SortedRun, order: MergeOrder, size_bytes: int) -> None:
         self._source = run.batches()
@@ -120,7 +120,7 @@ class _Window:
         return not self._rows
 
     def take_up_to(self, cut: KeyValues, cut_key: bytes) -> list[pa.RecordBatch]:
-        """The rows at or below the cut; they leave the window."""
+        """The rows at or below the cut. They are removed from the window."""
         if self.last_key <= cut_key:
             taken, self._rows = self._rows, []
             return taken
@@ -140,10 +140,10 @@ class _Window:
 def merged(
     runs: Sequence[SortedRun], order: MergeOrder, memory_bytes: int, spill_directory: Path, *, fan_in: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of all runs in key order; rows of equal keys in the order of the runs they come from, window by window.
+    """The rows of all runs in key order. Rows with equal keys are in the order of their runs, window by window.
 
-    Holds about `memory_bytes` of rows. At most `fan_in` runs are open at a time: beyond that runs are merged into files
-    of `spill_directory` first, whose disk use is the size of the rows.
+    Holds about `memory_bytes` of rows. At most `fan_in` runs are open at a time. If more overlap, runs are merged into
+    files in `spill_directory` first; their disk use is the size of the rows.
     """
     waiting = sorted(runs, key=lambda run: run.bounds.lower)
     while overlap_depth([run.bounds for run in waiting]) > fan_in:
@@ -158,10 +158,9 @@ def merged(
 
 
 def overlap_depth(bounds: Sequence[KeyBounds]) -> int:
-    """The most ranges that share a key; 0 without any."""
+    """The largest number of ranges that have a key in common; 0 without ranges."""
     events = sorted([*((each.lower, 1) for each in bounds), *((each.upper, -1) for each in bounds)])
-    # At equal cuts a range ends before the next begins (-1 sorts first): the key on one side of a cut is not on the
-    # other.
+    # At equal cuts a range ends before the next begins (-1 sorts first), because a key is on one side of a cut only.
     return max(accumulate(step for _, step in events), default=0)
 
 
@@ -211,8 +210,8 @@ def _in_order(parts: list[pa.RecordBatch], order: MergeOrder, *, is_sorted: bool
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """A key column whose Python values compare like keys; Python has no nanoseconds, so times become numbers, and no
-    text that is no UTF-8, which Spark writes, so text becomes its bytes."""
+    """A key column whose Python values compare like keys. Python has no nanoseconds, so times become numbers. Python
+    has no text that is invalid UTF-8, which Spark writes, so text becomes its bytes."""
     plain = column.storage if isinstance(column, pa.ExtensionArray) else column
     if pa.types.is_string(plain.type):
         return plain.view(pa.binary())
@@ -224,13 +223,13 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def _values(columns: Sequence[pa.Array], row: int) -> KeyValues:
-    """Nulls first. Text and binary compare by unsigned bytes, as keys do (RD-4)."""
+    """The values of the row, nulls first. Text and binary compare by unsigned bytes, like keys (RD-4)."""
     values = (column[row].as_py() for column in columns)
     return tuple((0,) if value is None else (1, value) for value in values)
 
 
 def spilled(bounds: KeyBounds, batches: Iterable[pa.RecordBatch], directory: Path) -> SortedRun:
-    """The sorted batches as a run on disk; the file goes with the directory."""
+    """The sorted batches as a run on disk. The file is removed with the directory."""
     path = directory / f"{len(list(directory.iterdir())):06}.arrow"
     writer: pa.ipc.RecordBatchFileWriter | None = None
     try:
