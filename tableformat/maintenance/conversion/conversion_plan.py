@@ -1,7 +1,7 @@
-"""Plans the conversion of one snapshot: the data files to look at, in slices of one commit each (MT-13 to MT-16).
+"""Plans the conversion of one snapshot: the data files to search, in slices of one commit each (MT-13 to MT-16).
 
 data files in order of their paths    f1 f2 f3 | f4 f5 | f6 f7        slices, one commit each
-keyed deletes                         leave with the last slice that has a data file which they may meet
+keyed deletes                         removed with the last slice that has a data file which they may match
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tableformat.scan.planner import file_filter, match_deletes
 
 @dataclass(frozen=True, slots=True)
 class FileToConvert:
-    """A data file that keyed deletes may meet."""
+    """A data file that keyed deletes may match."""
 
     task: FileScanTask
-    """With the keyed deletes that have to be looked for; without any when the file is covered."""
+    """The task, with the keyed deletes to search for; without keyed deletes if the file is covered."""
     is_covered: bool
-    """Whether range deletes delete every row: known without a look."""
+    """Whether range deletes delete every row, known without reading the file."""
 
     @property
     def data_file(self) -> DataFile:
@@ -47,34 +47,34 @@ class FileToConvert:
 
     @property
     def weight(self) -> int:
-        """Bytes that stand for the work."""
+        """The work, in bytes."""
         return 0 if self.is_covered else self.data_file.file_size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionSlice:
-    """What one commit converts."""
+    """The files and deletes of one commit."""
 
     files: tuple[FileToConvert, ...]
-    """In the order of their paths, after those of the slices before."""
+    """In the order of their paths, which come after the paths of earlier slices."""
     leaving: tuple[DeleteFile, ...]
-    """Keyed deletes that have nothing to do any more when the slices up to this one are converted."""
+    """Keyed deletes that have no effect once this slice and all earlier ones are converted."""
     record: ConversionRecord | None
-    """MT-14: for the next run, should this one end here."""
+    """MT-14: the record for the next run, in case this one ends here."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionPlan:
-    """What a conversion of one snapshot consists of."""
+    """The plan for converting one snapshot."""
 
     view: SnapshotView
     data_files: tuple[DataFile, ...] = ()
-    """All live ones."""
+    """All live data files."""
     deletes: tuple[DeleteFile, ...] = ()
-    """All live ones, of all kinds."""
+    """All live delete files, of all kinds."""
     slices: tuple[ConversionSlice, ...] = ()
     resumed_data_files_count: int = 0
-    """Data files of which a record spoke (MT-14), so that at least some deletes need not be looked for."""
+    """The number of data files covered by a record (MT-14), so that at least some deletes need no search."""
 
     @property
     def file_count(self) -> int:
@@ -89,12 +89,13 @@ def plan_conversion(
     kinds: Collection[DeleteKind] = KEYED_KINDS,
     only_paths: frozenset[str] | None = None,
 ) -> ConversionPlan:
-    """Reads the manifests, and range delete files within the span budget; no data file. Keyed deletes of other kinds
-    are left out, and with `only_paths` data files in other places.
+    """Plan the conversion. Reads the manifests, and range delete files within the span budget, but no data file.
 
-    MT-16: with a choice of files there is no record, because what it chose has gaps between the paths; MT-89: nor with
-    some kinds, because the others were not searched.
-    UnsupportedFeatureError for a data file that keyed deletes may meet and that is named more than once (MT-64).
+    Keyed deletes of other `kinds` are left out. With `only_paths`, data files at other locations are left out.
+
+    MT-16: without all files, no record is written, because the selected files have gaps between their paths. MT-89:
+    without all kinds, no record is written either, because the others were not searched. Raises UnsupportedFeatureError
+    for a data file that keyed deletes may match and that is in the snapshot more than once (MT-64).
     """
     manifests = manifests_of(view)
     live = [
@@ -141,7 +142,7 @@ def plan_conversion(
 
 
 def needing_search(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
-    """CP-11: every data file that bounds do not clear of keyed deletes."""
+    """CP-11: every data file for which bounds do not rule out all keyed deletes."""
     return [task for task in tasks if task.equality_deletes or task.range_deletes or task.range_delete_files]
 
 
@@ -152,7 +153,7 @@ def _met(
     deletes: Sequence[DeleteFile],
     until: int,
 ) -> Iterator[FileToConvert]:
-    """MT-14: the files that keyed deletes newer than the proof may meet."""
+    """MT-14: the files that may match keyed deletes newer than the record."""
     unproved = [delete for delete in deletes if not is_keyed(delete) or arrival(delete) > until]
     tasks, covered = match_deletes(view, data_files, unproved, context)
     for task in needing_search(tasks):
@@ -168,12 +169,12 @@ def _met(
 
 
 def least_slice_weight(view: SnapshotView) -> int:
-    """A snapshot for less than a file's worth of data would cost more than the progress is worth."""
+    """The least bytes of a slice. A snapshot with less data than one file costs more than the progress is worth."""
     return positive_int(view.metadata.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT)
 
 
 def _cut(files: Sequence[FileToConvert], max_slices: int, least_weight: int) -> list[list[FileToConvert]]:
-    """MT-13: neighbours together, of nearly even weight; one empty slice when there is no file."""
+    """MT-13: adjacent files in slices of nearly equal weight; one empty slice without files."""
     limit = max(-(-sum(file.weight for file in files) // max_slices), least_weight)
     parts: list[list[FileToConvert]] = [[]]
     weight = 0
@@ -198,7 +199,8 @@ def _leaving(
     data_indexes: Mapping[str, int],
     index_of: Callable[[Iterable[DeleteFile]], KeyDeleteIndex],
 ) -> Mapping[int, Sequence[DeleteFile]]:
-    """MT-15: by slice, the keyed deletes whose last data file is in it; those that no slice frees stay."""
+    """MT-15: by slice, the keyed deletes whose last data file is in it. Deletes that are still needed after all slices
+    are not included."""
     met_paths = {file.data_file.file_path for file in met}
     never = max(data_indexes.values(), default=0) + 1
     last: dict[FileKey, int] = {}

@@ -1,10 +1,10 @@
-"""Records what interrupted conversions have finished, so that the next one does not repeat it (MT-14).
+"""Records the completed part of interrupted conversions, so that the next run does not repeat it (MT-14).
 
     summary of a snapshot    tableformat.converted-deletes-until = 7      tableformat.converted-files-until = s3://.../f3
 
-It says: in every data file with a path up to f3 that the table had at number 7, the rows that keyed deletes of that
-moment delete are deleted by position too. That stays true in all descendants of the snapshot: row deletes of a data
-file leave with the file only, or for others with the same rows.
+The record above covers every data file with a path up to f3 that was in the table at sequence number 7. In these files,
+every row that a keyed delete of that time deletes is also deleted by position. This remains true in all descendants of
+the snapshot: the row deletes of a data file are removed only with the file, or replaced by others with the same rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CONVERTED_FILES_UNTIL: Final = "tableformat.converted-files-until"
 
 @dataclass(frozen=True, slots=True)
 class ConversionRecord:
-    """What one snapshot of a conversion says."""
+    """The progress that one snapshot of a conversion records."""
 
     sequence_number: int
-    """Of the planned snapshot: files that came to the table later are not spoken of."""
+    """The sequence number of the planned snapshot. Files that were added later are not covered."""
     last_file_path: str
-    """Data files up to this path, as text compares, are converted."""
+    """Data files up to this path, in text order, are converted."""
 
     def to_summary(self) -> dict[str, str]:
         return {CONVERTED_DELETES_UNTIL: str(self.sequence_number), CONVERTED_FILES_UNTIL: self.last_file_path}
@@ -42,14 +42,14 @@ class ConversionRecord:
 
 
 def arrival(file: ContentFile) -> int:
-    """The number of the snapshot with which a live file came to the table; rewrites and merges carry older data
+    """The sequence number of the snapshot that added a live file. Rewrites and merges carry older data sequence
     numbers, so those do not show it."""
     assert file.file_sequence_number is not None, "files of a snapshot state when they came"
     return file.file_sequence_number
 
 
 def conversion_records(view: SnapshotView, keyed_deletes: Iterable[DeleteFile]) -> tuple[ConversionRecord, ...]:
-    """MT-14: the records in the history of the view that can speak of one of its keyed deletes."""
+    """MT-14: the records in the history of the view that may cover one of its keyed deletes."""
     oldest = min(map(arrival, keyed_deletes), default=view.sequence_number)
     newer = takewhile(
         lambda snapshot: (snapshot.sequence_number or 0) > oldest, ancestors(view.metadata, view.snapshot)
@@ -58,12 +58,13 @@ def conversion_records(view: SnapshotView, keyed_deletes: Iterable[DeleteFile]) 
 
 
 def converted_until(records: Iterable[ConversionRecord], data: DataFile) -> int:
-    """MT-14: keyed deletes that came with this number or a smaller one need not be looked for in the data file."""
+    """MT-14: the data file need not be searched for keyed deletes that were added with this sequence number or a
+    smaller one."""
     return max((record.sequence_number for record in records if record.speaks_of(data)), default=-1)
 
 
 def _record_of(snapshot: Snapshot) -> ConversionRecord | None:
-    """None where another writer left half of one, or something else."""
+    """None if another writer left an incomplete record, or a value of another form."""
     properties = snapshot.summary.additional_properties if snapshot.summary is not None else {}
     number, path = properties.get(CONVERTED_DELETES_UNTIL, ""), properties.get(CONVERTED_FILES_UNTIL)
     return ConversionRecord(int(number), path) if number.isdecimal() and path is not None else None

@@ -1,12 +1,12 @@
 """Converts equality and range deletes to position deletes, on v3 tables to deletion vectors (decision 13).
 
-    plan        which keyed deletes meet which data files; slices of data files            conversion_plan.py
-    convert     the deleted rows of the others, reading only their delete columns          convert_files.py
-    commit      a slice at a time: row deletes in, files without rows out, and the keyed deletes out of which every
-                older data file was searched (CP-11)
+    plan        which data files the keyed deletes may match, in slices                    conversion_plan.py
+    convert     find the deleted rows of these files; reads only their delete columns      convert_files.py
+    commit      one slice at a time: adds row deletes, removes files without rows, and removes the keyed deletes
+                for which every older data file was searched (CP-11)
 
-The job reads one snapshot. What others commit meanwhile is not converted; the conflict rules prove that nothing is
-lost by that.
+The job reads one snapshot. Deletes that others commit in the meantime are not converted. The conflict rules ensure that
+none of them is lost.
 """
 
 from __future__ import annotations
@@ -67,53 +67,57 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
 
 _ATTEMPTS: Final = 5
-"""Times in a row that the job plans again because a commit of others made its plan out of date."""
+"""How many times in a row the job plans again after a concurrent commit made its plan out of date."""
 _TASKS_IN_SLICE: Final = 32
 _TASK_BYTES: Final = 16 * 1024 * 1024
-"""Data files that a task takes, unless some processors would have none: vectors of one task share a file."""
+"""The most data files of a task, because the vectors of one task share a file. Fewer if otherwise some processors would
+be idle."""
 _TASK_FILES: Final = 64
 _AT_ONCE: Final = os.cpu_count() or 1
-"""Tasks in threads of this process."""
+"""Concurrent tasks in threads of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertResult(HtmlResult):
-    """What a conversion did, or with `dry_run` would do."""
+    """The result of a conversion. With `dry_run`: the expected result."""
 
     snapshot_id: int | None
-    """The last snapshot of the conversion; the head found when there was nothing to convert or with `dry_run`."""
+    """The last snapshot of the conversion. If there was nothing to convert, or with `dry_run`: the head of the branch.
+    """
     added_position_delete_files_count: int = 0
     """Version 2: one for each data file that has deleted and live rows."""
     added_deletion_vectors_count: int = 0
-    """Version 3: the same."""
+    """Version 3: one for each data file that has deleted and live rows."""
     removed_position_delete_files_count: int = 0
-    """Files that named rows of one data file only and are contained in what that data file got, or it left."""
+    """Files that named rows of a single data file. That data file has a new delete file with the same rows, or was
+    removed."""
     removed_deletion_vectors_count: int = 0
-    """Vectors replaced by a new one of their data file, or gone with it."""
+    """Vectors that were replaced by a new one of their data file, or removed with it."""
     removed_equality_delete_files_count: int = 0
     removed_range_delete_files_count: int = 0
     removed_data_files_count: int = 0
-    """Data files without a live row left; nothing was rewritten for them."""
+    """Data files without a live row that were removed. Nothing was rewritten for them."""
     deleted_row_count: int = 0
-    """Rows that the converted deletes deleted and no position delete named before."""
+    """Rows that the converted deletes deleted and that no position delete named before."""
     resolved_data_files_count: int = 0
-    """Data files that keyed deletes could meet and whose delete columns were therefore looked at."""
+    """Data files that keyed deletes could match, so that their delete columns were read."""
     clean_data_files_count: int = 0
-    """Data files that bounds or an earlier run (MT-14) cleared, or that `where` ruled out: not opened."""
+    """Data files that were not opened, because of their bounds, an earlier run (MT-14) or `where`."""
     resumed_data_files_count: int = 0
-    """Data files that an earlier run, which was stopped, had converted: looked at again for newer deletes only."""
+    """Data files that an earlier, interrupted run had converted. They were searched only for newer deletes."""
     rewritten_bytes: int = 0
     """Bytes of new files with row deletes. Data files are never rewritten."""
     commit_count: int = 0
     proofs: tuple[tuple[str, str], ...] = ()
-    """For each delete file that left, other than those that a new file of the same data file contains, its location and
-    why it matches nothing any more (MT-10)."""
+    """The location of each removed delete file and the reason why it no longer matches a row (MT-10). Delete files that
+    were replaced by a new file of the same data file are not included."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
 
 TellConverted: TypeAlias = Callable[[SnapshotView, TableChange], None]
-"""(planned snapshot, what all commits of its plan did together, empty where there was nothing to do)."""
+"""Called with the planned snapshot and the combined change of all commits of its plan, which is empty if there was
+nothing to do."""
 
 
 def convert_deletes(
@@ -134,15 +138,15 @@ def convert_deletes(
 ) -> ConvertResult:
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
-    `only_paths` are the locations of the data files that may be converted, None for all that `where` chooses. Deletes
-    of any kind that match nothing leave with the last commit. A branch with a publish target is first given
-    what the target got (MT-31); `target_rule` says what the last commit does to that target. `tell_converted` is given
-    what was converted at the end. With some `kinds` alone the others stay as they are, and nothing is recorded of what
-    was searched (MT-89).
+    `only_paths` are the locations of the data files that may be converted; None: all files that `where` selects.
+    Deletes of any kind that match no row are removed with the last commit. If the branch has a publish target, the
+    changes of the target are first carried to the branch (MT-31); `target_rule` determines what the last commit does to
+    that target. `tell_converted` is called with the result of the conversion at the end. With only some `kinds`, the
+    other deletes remain unchanged, and no record of the searched files is written (MT-89).
 
-    Raises CommitConflictError when other commits made the plan out of date `attempts` times in a row,
-    PublishRefusedError when the target has changes that cannot be carried, InvalidArgumentError for an unknown
-    executor, TaskFailedError for what Spark gave up. What was committed by then stays.
+    Raises CommitConflictError if other commits made the plan out of date `attempts` times in a row, PublishRefusedError
+    if the target has changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError for
+    work that Spark gave up. Commits made before the error remain.
     """
     started = time.perf_counter()
     runner = task_runner(executor)
@@ -166,32 +170,33 @@ def convert_deletes(
 
 
 _Key: TypeAlias = tuple[object, ...]
-"""Everything that the conversion of a data file follows from."""
+"""All inputs that determine the conversion of a data file."""
 
 
 @dataclass(slots=True)
 class _Progressed:
-    """How far one plan has come."""
+    """The progress of one plan."""
 
     plan: ConversionPlan
     context: ConversionContext
     file_count: int = 0
-    """Data files that are converted."""
+    """The number of converted data files."""
     last_snapshot_id: int | None = None
     """The newest snapshot of this plan (CP-21)."""
     removed: set[FileKey] = field(default_factory=set)
-    """Data and delete files that left the table."""
+    """Data and delete files that were removed from the table."""
     changes: list[TableChange] = field(default_factory=list)
-    """Those that were committed."""
+    """The committed changes."""
 
     def staying(self, files: Iterable[ConvertedFile]) -> list[DataFile]:
-        """The data files of the plan when these are converted too."""
+        """The data files of the plan that remain after `files` are converted too."""
         emptied = file_keys(file.task.data_file for file in files if file.is_emptied)
         return [data for data in self.plan.data_files if file_key(data) not in emptied | self.removed]
 
 
 class _Conversion:
-    """One run of the job. Its state is what was committed, and what was converted and waits for its commit."""
+    """One run of the job. Its state is the result of its commits, and the converted files that wait for their
+    commit."""
 
     def __init__(
         self,
@@ -223,12 +228,15 @@ class _Conversion:
         self._tell_converted = tell_converted
         self._result = ConvertResult(snapshot_id=None)
         self._waiting: dict[_Key, ConvertedFile] = {}
-        """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
+        """MT-17: converted but not committed files. A later plan uses them too if the inputs of the data file did not
+        change."""
         self._commits: list[tuple[CommitFate, TableChange]] = []
 
     def run(self, target_rule: TargetRule) -> ConvertResult:
-        """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go; those of a
-        commit without an answer stay (CP-13)."""
+        """MT-17: run the job. After a conflict, the remaining files are planned on the newest snapshot.
+
+        Files that are not committed are removed. Files of a commit whose outcome is unknown stay (CP-13).
+        """
         attempts_left = self._attempts
         try:
             while True:
@@ -246,7 +254,7 @@ class _Conversion:
             discard(self._iceberg.io, self._waiting.values(), keep=self._named_locations())
 
     def _named_locations(self) -> frozenset[str]:
-        """CP-51: of the delete files that the table names, or may name yet."""
+        """CP-51: the locations of the delete files that the table names, or may still come to name."""
         named = (change for fate, change in self._commits if fate.may_be_named)
         return frozenset(delete.file_path for change in named for delete in change.added_delete_files)
 
@@ -276,7 +284,7 @@ class _Conversion:
             self._tell_converted(view, _joined(so_far))
 
     def _convert(self, part: ConversionSlice, so_far: _Progressed) -> dict[_Key, ConvertedFile]:
-        """The files of the slice, those that wait from an earlier plan included."""
+        """The converted files of the slice, including files that wait from an earlier plan."""
         context = so_far.context
         wanted = {_key(file, context): file for file in part.files}
         for key, file in wanted.items():
@@ -321,7 +329,7 @@ class _Conversion:
 
 
 class _SliceChange(OnlyInVersion):
-    """One slice, and what its commit does to the publish target of the branch."""
+    """Commits one slice, and applies the rule for the publish target of the branch."""
 
     def __init__(self, change: TableChange, planned: SnapshotView, branch: str, target_rule: TargetRule) -> None:
         super().__init__(change, planned, "conversion")
@@ -333,10 +341,10 @@ class _SliceChange(OnlyInVersion):
 
 
 def _key(file: FileToConvert, context: ConversionContext) -> _Key:
-    """MT-17: equal keys mean that a data file's conversion under an earlier plan holds under this one.
+    """MT-17: equal keys mean that a data file's conversion under an earlier plan is valid under this one.
 
-    The form of the new delete (format version), whether the file goes as a whole, and every file, sequence number and
-    span that decides which rows are deleted.
+    The key consists of the form of the new delete (format version), whether the whole file is removed, and every file,
+    sequence number and span that determines the deleted rows.
 
     >>> from tableformat.maintenance.conversion.conversion_plan import FileToConvert
     >>> from tableformat.maintenance.conversion.convert_files import ConversionContext
@@ -355,7 +363,7 @@ def _key(file: FileToConvert, context: ConversionContext) -> _Key:
 
 
 def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
-    """Neighbours for one task each: many tasks for a large slice, one for some small files."""
+    """Adjacent files, grouped into one task each: many tasks for a large slice, one for a few small files."""
     whole = sum(file.weight for _, file in files)
     limit = max(whole / _TASKS_IN_SLICE, min(whole / _AT_ONCE, _TASK_BYTES))
     group: list[tuple[_Key, FileToConvert]] = []
@@ -371,7 +379,8 @@ def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[
 
 
 def _dead(files: Iterable[ConvertedFile], part: ConversionSlice, so_far: _Progressed) -> tuple[DeadDelete, ...]:
-    """MT-10: deletes that match nothing once the emptied data files are gone, less those that leave anyway."""
+    """MT-10: deletes that match no row once the emptied data files are removed, without deletes that are removed
+    anyway."""
     plan = so_far.plan
     replaced = (delete for file in files for delete in file.replaced)
     leaving = so_far.removed | file_keys((*part.leaving, *replaced))
@@ -394,7 +403,7 @@ def _change(
         planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
         planned_sequence_number=plan.view.sequence_number,
         relied_on_snapshot_id=so_far.last_snapshot_id,
-        # MT-15: a delete leaves with a slice only when the files of later ones are ruled out by bounds.
+        # MT-15: a slice removes a delete only if bounds rule out the files of all later slices.
         resolved_data_files=frozenset(data.file_path for data in plan.data_files),
     )
 
@@ -430,11 +439,11 @@ def _plus(
     dead: Sequence[DeadDelete],
     format_version: int,
 ) -> ConvertResult:
-    """The result with what one slice did."""
+    """Add the effect of one slice to the result."""
     form = DeleteKind.DELETION_VECTOR if format_version >= 3 else DeleteKind.POSITION
     added = Counter({form: sum(file.is_reduced for file in files)})
     kinds = Counter(delete.kind for delete in change.removed_delete_files)
-    # Vectors share files, so a file counts once.
+    # Vectors share files, so each file is counted once.
     written = {delete.file_path: delete.file_size_bytes for delete in change.added_delete_files}
     return replace(
         result,

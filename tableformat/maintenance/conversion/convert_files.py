@@ -1,4 +1,4 @@
-"""Finds the deleted rows of some data files by position: the task of a conversion, which runs in any process.
+"""Finds the deleted rows of several data files by position: the task of a conversion, which runs in any process.
 
 A pure function of plain data. Nothing is committed here.
 """
@@ -24,17 +24,17 @@ from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_del
 
 @dataclass(frozen=True, slots=True)
 class ConversionTask:
-    """Neighbouring data files whose row deletes may share a file."""
+    """Adjacent data files whose row deletes may share a file."""
 
     tasks: tuple[FileScanTask, ...]
-    """Each with its row deletes and the keyed deletes to look for."""
+    """The data files with their row deletes and the keyed deletes to search for."""
     is_dry_run: bool
     """Count the rows and write nothing."""
 
 
 @dataclass(frozen=True)
 class ConversionContext:
-    """What all tasks of one table version share. Picklable: caches start empty in another process."""
+    """The data that all tasks of one table version share. Picklable: caches start empty in another process."""
 
     merge: MergeContext
     write: WriteContext
@@ -46,19 +46,19 @@ class ConversionContext:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """What became of one data file."""
+    """The result for one data file."""
 
     task: FileScanTask
-    """The data file with its row deletes; keyed deletes are left out."""
+    """The data file with its row deletes. Keyed deletes are left out."""
     deleted_row_count: int
     deleted_before_count: int
-    """Rows that position deletes or a vector named already."""
+    """Rows that position deletes or a vector already named."""
     added: tuple[DeleteFile, ...] = ()
-    """The row deletes of the file, of no snapshot yet."""
+    """The new row deletes of the file, which are not in a snapshot yet."""
 
     @property
     def is_emptied(self) -> bool:
-        """No live row is left: the data file leaves, and nothing is written for it."""
+        """No live row is left: the data file is removed, and nothing is written for it."""
         return self.deleted_row_count == self.task.data_file.record_count
 
     @property
@@ -67,14 +67,16 @@ class ConvertedFile:
 
     @property
     def replaced(self) -> tuple[DeleteFile, ...]:
-        """The row deletes of this data file alone: the new ones name their rows too, or the data file leaves."""
+        """The row deletes of only this data file. They are replaced: the new row deletes include their rows, or the
+        data file is removed."""
         return own_row_deletes(self.task) if self.is_emptied or self.is_reduced else ()
 
 
 def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[ConvertedFile, ...]:
-    """Find the deleted rows of each file, and write row deletes for files with deleted rows that none named before.
+    """Find the deleted rows of each file. Writes row deletes for files with deleted rows that were not named before.
 
-    Reads delete columns alone, those of small files together (decision 16). All files are removed when it fails.
+    Reads only delete columns; small files are read together (decision 16). All files are removed if the conversion
+    fails.
     """
     found = list(zip(task.tasks, deleted_positions_of(task.tasks, context.merge), strict=True))
     counted = [_counted(each, len(deleted), context.merge) for each, deleted in found]
@@ -92,7 +94,8 @@ def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[Con
 
 
 def covered_file(task: FileScanTask, context: MergeContext) -> ConvertedFile:
-    """A file that range deletes cover whole: known without a look at its rows; only earlier row deletes are counted."""
+    """A file that is fully covered by range deletes, which is known without reading its rows. Only earlier row deletes
+    are counted."""
     return _counted(task, task.data_file.record_count, context)
 
 
@@ -102,6 +105,6 @@ def _counted(task: FileScanTask, deleted_row_count: int, context: MergeContext) 
 
 
 def discard(io: FileIO, files: Iterable[ConvertedFile], *, keep: frozenset[str] = frozenset()) -> None:
-    """Remove the row deletes that were written; vectors may share a file, and those in `keep` stay."""
+    """Remove the row deletes that were written. Vectors may share a file; files in `keep` stay."""
     for location in sorted({delete.file_path for file in files for delete in file.added} - keep):
         delete_if_present(io, location)
