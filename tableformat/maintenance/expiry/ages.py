@@ -1,4 +1,4 @@
-"""How old what expires is, as callers say it."""
+"""Parses the age from which snapshots or files expire, as callers give it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tableformat.metadata.snapshot_choice import to_epoch_ms
 
 
 def older_than_ms(older_than: datetime | timedelta | str | int, now_ms: int) -> int:
-    """The moment, in milliseconds since 1970, before which something is older than that; a timedelta is its age."""
+    """The time in milliseconds since 1970 before which something expires. A timedelta is an age."""
     if not isinstance(older_than, timedelta):
         return to_epoch_ms(older_than, "older_than")
     if older_than < timedelta(0):

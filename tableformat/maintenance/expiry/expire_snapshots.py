@@ -1,8 +1,8 @@
 """Expires old snapshots, and removes the files that nothing else needs (MT-1 to MT-4).
 
 plan        which snapshots, refs and batch records are past retention (`snapshot_retention.py`)
-commit      the table's metadata names them no more
-remove      files that only they needed, after the commit and from what it left (`expired_files.py`)
+commit      removes them from the table's metadata
+remove      files that only they needed, after the commit and by the metadata that it left (`expired_files.py`)
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from tableformat.metadata.owned_files import OwnedFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireResult(HtmlResult):
-    """What expiry did, or with `dry_run` would do."""
+    """The result of expiry. With `dry_run`: the expected result."""
 
     expired_snapshots_count: int = 0
     expired_snapshot_ids: tuple[int, ...] = ()
     removed_refs: tuple[str, ...] = ()
-    """Branches and tags that were older than they may become."""
+    """Branches and tags that exceeded their maximum age."""
     removed_schema_ids: tuple[int, ...] = ()
     removed_spec_ids: tuple[int, ...] = ()
-    """Schemas and partition specs that nothing needs any more; only with `clean_expired_metadata`."""
+    """Schemas and partition specs that are no longer needed; only with `clean_expired_metadata`."""
     forgotten_batches_count: int = 0
-    """Writers whose last batch is not recognised any more (MT-4)."""
+    """Writers whose last batch was removed from the properties (MT-4)."""
     deleted_data_files_count: int = 0
     deleted_position_delete_files_count: int = 0
-    """Puffin files with deletion vectors count here."""
+    """Includes Puffin files with deletion vectors."""
     deleted_equality_delete_files_count: int = 0
     deleted_range_delete_files_count: int = 0
     deleted_manifest_files_count: int = 0
@@ -68,9 +68,9 @@ class ExpireResult(HtmlResult):
     deleted_statistics_files_count: int = 0
     freed_bytes: int = 0
     undeleted_file_locations: tuple[str, ...] = ()
-    """Files that nothing needs and that the store did not let go; `remove_orphan_files` tries them again."""
+    """Unneeded files that the store did not remove. `remove_orphan_files` tries again."""
     foreign_file_locations: tuple[str, ...] = ()
-    """Files that only expired snapshots name and that are not in the table's directories: they stay (MT-53)."""
+    """Files that only expired snapshots name and that are outside the table's directories. They stay (MT-53)."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -86,10 +86,10 @@ def expire_snapshots(
     clean_expired_metadata: bool = False,
     progress: Progress | None = None,
 ) -> ExpireResult:
-    """Expire snapshots as Iceberg's procedure of that name does, and move the handle to the result.
+    """Expire snapshots like Iceberg's procedure of that name, and move the handle to the result.
 
-    Raises what `plan_expiry` raises; CommitStateUnknownError when the catalog did not say whether the commit happened,
-    and then no file was removed; UnsupportedFeatureError where the table forbids the removal of files.
+    Raises the errors of `plan_expiry`, CommitStateUnknownError if the outcome of the commit is unknown (no file is
+    removed then), UnsupportedFeatureError if the table forbids the removal of files.
     """
     started = time.perf_counter()
     request = _request(older_than, retain_last, snapshot_ids)
@@ -100,7 +100,7 @@ def expire_snapshots(
         tag_publish_bases(iceberg)
     planned = plan_expiry(iceberg.metadata, request)
     removes_files = clean_expired_files and bool(planned.snapshot_ids)
-    # Read before the commit as well: a manifest that cannot be read is met while nothing has changed yet.
+    # Read before the commit too: an unreadable manifest then raises an error before anything has changed.
     files = _files_of(iceberg, iceberg.metadata, _without(iceberg.metadata, planned)) if removes_files else ()
     owned = OwnedFiles.of(iceberg)
     warn_where_flink_stops(identifier_text(iceberg.name()), iceberg.metadata, planned.snapshot_ids)
@@ -153,7 +153,7 @@ def _check_may_remove_files(metadata: TableMetadata) -> None:
 def _updates(metadata: TableMetadata, expiry: Expiry) -> list[TableUpdate]:
     expired = set(expiry.snapshot_ids)
     updates: list[TableUpdate] = [RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name in expiry.refs]
-    # Statistics of a snapshot go with it, those of partitions only by an update of their own.
+    # Statistics of a snapshot are removed with it. Partition statistics need a separate update.
     updates.extend(
         RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": file.snapshot_id})
         for file in metadata.partition_statistics
@@ -171,7 +171,7 @@ def _unneeded(iceberg: IcebergTable, expiry: Expiry) -> UnneededMetadata:
 
 
 def _without(metadata: TableMetadata, expiry: Expiry) -> TableMetadata:
-    """The metadata as the commit would leave it, as far as files go."""
+    """The metadata after the commit, as far as files are concerned."""
     expired = set(expiry.snapshot_ids)
     return metadata.model_copy(
         update={

@@ -26,17 +26,17 @@ from tableformat.storage.storage import same_places, size_bytes
 logger = logging.getLogger(__name__)
 
 _REMOTE_REMOVERS: Final = 16
-"""Files of an object store that are removed at the same time."""
+"""The number of files in an object store that are removed concurrently."""
 UNNEEDED_FILES: Final = "unneeded files"
-"""What the progress of a removal counts."""
+"""The unit in which the progress of a removal is counted."""
 
 
 class FileRole(Enum):
-    """What a file is to the table."""
+    """The role of a file in the table."""
 
     DATA = "data file"
     POSITION_DELETES = "position delete file"
-    """Deletion vectors too."""
+    """Includes deletion vectors."""
     EQUALITY_DELETES = "equality delete file"
     RANGE_DELETES = "range delete file"
     MANIFEST = "manifest"
@@ -56,13 +56,14 @@ class UnneededFile:
 def unneeded_files(
     io: FileIO, before: TableMetadata, after: TableMetadata, expired: Collection[int]
 ) -> tuple[UnneededFile, ...]:
-    """MT-3: what the expired snapshots of `before` name, less everything that the snapshots of `after` need.
+    """MT-3: the files named by the expired snapshots of `before`, without the files that the snapshots of `after` need.
 
-    A retained snapshot needs its live files, the change feed too (CF-8); a file that it lists as deleted is needed by
-    older snapshots only. Data and delete files come first and manifest lists last, so that what a removal that stopped
-    half-way leaves is found in the same order. A file that was added again by another spelling of its location, or
-    through a link, is the one that it was. Raises CorruptFileError when a manifest cannot be read: what it named is
-    not known.
+    A retained snapshot needs its live files, and so does the change feed (CF-8). A file that it lists as deleted is
+    needed only by older snapshots. Data and delete files come first and manifest lists last, so that the rest of an
+    interrupted removal can still be found, in the same order. A file that was added again with another spelling of its
+    location, or through a link, counts as the same file.
+
+    Raises CorruptFileError if a manifest cannot be read, because the files that it names are then unknown.
     """
     lists = {snapshot.manifest_list for snapshot in before.snapshots if snapshot.snapshot_id in expired}
     kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
@@ -99,7 +100,7 @@ def unneeded_files(
 def split_foreign(
     owned: OwnedFiles, files: Collection[UnneededFile]
 ) -> tuple[tuple[UnneededFile, ...], tuple[str, ...]]:
-    """MT-53: the files that may be removed, and the locations of the others, sorted."""
+    """MT-53: the files that may be removed, and the sorted locations of the others."""
     foreign = owned.foreign(file.location for file in files)
     return tuple(file for file in files if file.location not in foreign), tuple(sorted(foreign))
 
@@ -107,9 +108,9 @@ def split_foreign(
 def remove_files(
     owned: OwnedFiles, files: Collection[UnneededFile], progress: Progress | None
 ) -> tuple[UnneededFile, ...]:
-    """Remove the files, role by role in the order given; those that could not be removed are returned and logged.
+    """Remove the files by role, in the given order. Files that could not be removed are returned and logged.
 
-    An exception of `progress` stops the removal; what is left is found by the removal of orphan files.
+    An exception of `progress` stops the removal. The removal of orphan files finds the rest.
     """
     left: list[UnneededFile] = []
     done = 0
@@ -129,7 +130,8 @@ def _remove(owned: OwnedFiles, file: UnneededFile) -> bool:
     try:
         return owned.remove(file.location)
     except OSError:
-        # The snapshots are gone and the caller learns which files are left: no reason to stop at the first.
+        # The snapshots are already gone, and the caller gets the remaining files, so the first error does not stop the
+        # removal.
         logger.warning("could not remove %s", file.location, exc_info=True)
         return False
 

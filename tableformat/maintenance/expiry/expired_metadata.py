@@ -1,4 +1,4 @@
-"""Finds the schemas and partition specs that nothing of a table needs any more (MT-1)."""
+"""Finds the schemas and partition specs that a table no longer needs (MT-1)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tableformat.metadata.partition_column import schemas_newest_first
 
 @dataclass(frozen=True, slots=True)
 class UnneededMetadata:
-    """What the metadata of a table may forget."""
+    """The schemas and specs that can be removed from the metadata of a table."""
 
     schema_ids: tuple[int, ...] = ()
     spec_ids: tuple[int, ...] = ()
 
     def updates(self) -> list[TableUpdate]:
-        """For the commit that forgets them."""
+        """The updates of the commit that removes them."""
         updates: list[TableUpdate] = []
         if self.spec_ids:
             updates.append(RemovePartitionSpecsUpdate.model_validate({"spec-ids": list(self.spec_ids)}))
@@ -41,7 +41,7 @@ class UnneededMetadata:
         return updates
 
     def requirements(self, metadata: TableMetadata) -> list[TableRequirement]:
-        """What that commit takes for granted."""
+        """The requirements of that commit."""
         if not self.updates():
             return []
         return [
@@ -51,11 +51,11 @@ class UnneededMetadata:
 
 
 def unneeded_metadata(io: FileIO, metadata: TableMetadata) -> UnneededMetadata:
-    """MT-1: the schemas and specs that neither the table as it is nor a snapshot of it needs.
+    """MT-1: the schemas and specs that neither the current table nor a snapshot of it needs.
 
-    A spec is needed where a manifest has it, a schema where a snapshot was written in it. Of a dropped column that a
-    partition spec or a delete file names the newest schema that has it stays: it says the column's type (DA-6). The
-    spec and the schema with the highest id stay: the next ones get ids that nobody holds files or columns of.
+    A spec is needed if a manifest has it, a schema if a snapshot was written in it. If a partition spec or a delete
+    file names a dropped column, the newest schema with that column stays, because it has the column's type (DA-6). The
+    spec and the schema with the highest id stay, so that new ones never get an id that files or columns already use.
     """
     manifests = _manifests(io, metadata)
     spec_ids = {
@@ -77,7 +77,7 @@ def unneeded_metadata(io: FileIO, metadata: TableMetadata) -> UnneededMetadata:
 
 
 def _manifests(io: FileIO, metadata: TableMetadata) -> list[ManifestFile]:
-    """Each once."""
+    """The manifests without duplicates."""
     lists = sorted({snapshot.manifest_list for snapshot in metadata.snapshots})
     by_path = {manifest.manifest_path: manifest for each in lists for manifest in read_manifest_list(io, each)}
     return list(by_path.values())

@@ -1,4 +1,4 @@
-"""Which listed files no metadata names, where one file may have several spellings (MT-50).
+"""Finds the listed files that no metadata names. A file may have several spellings (MT-50).
 
 named     s3://lake/t/data/a    s3://lake/t/data/b    wasb://old/t/data/c
 listed    s3a://lake/t/data/a   s3://lake/t/data/d    abfss://new/t/data/c
@@ -20,27 +20,27 @@ from tableformat.storage.location import local_path, one_spelling
 
 
 class PrefixMismatchMode(Enum):
-    """What becomes of a listed file that metadata names with another scheme or authority."""
+    """How to treat a listed file that metadata names with another scheme or authority."""
 
     ERROR = "error"
     IGNORE = "ignore"
-    """It stays."""
+    """The file stays."""
     DELETE = "delete"
-    """It is another file than the named one, and an orphan."""
+    """The file is different from the named one, and an orphan."""
 
 
 @dataclass(frozen=True, slots=True)
 class EqualPrefixes:
-    """Schemes and authorities that the caller takes for one another, and what to do where that is not enough."""
+    """Schemes and authorities that the caller declares equal, and the mode for all other differences."""
 
     schemes: Mapping[str, str] = field(default_factory=dict)
-    """Scheme, or several with commas between them, to the scheme that they are: {"s3a,s3n": "s3"}."""
+    """A scheme, or several separated by commas, to the scheme that they stand for: {"s3a,s3n": "s3"}."""
     authorities: Mapping[str, str] = field(default_factory=dict)
     mode: PrefixMismatchMode = PrefixMismatchMode.ERROR
 
     @classmethod
     def of(cls, schemes: Mapping[str, str] | None, authorities: Mapping[str, str] | None, mode: str) -> EqualPrefixes:
-        """InvalidArgumentError for a mode that is none, and names that are no texts."""
+        """Raises InvalidArgumentError for an unknown mode and for names that are not text."""
         check_texts(schemes or {}, "equal_schemes")
         check_texts(authorities or {}, "equal_authorities")
         known = [each.value for each in PrefixMismatchMode]
@@ -49,9 +49,9 @@ class EqualPrefixes:
         return cls(schemes or {}, authorities or {}, PrefixMismatchMode(mode.lower()))
 
     def unnamed(self, listed: Iterable[ListedFile], named: Iterable[str]) -> list[ListedFile]:
-        """The listed files that are none of the named ones.
+        """The listed files that are not among the named ones.
 
-        InvalidArgumentError states the conflicts, with `PrefixMismatchMode.ERROR`.
+        With `PrefixMismatchMode.ERROR`, raises InvalidArgumentError with the conflicts.
         """
         schemes, authorities = _one_by_one(self.schemes), _one_by_one(self.authorities)
         prefixes: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -82,7 +82,7 @@ def _one_by_one(equal: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parts(location: str) -> tuple[str, str, str]:
-    """Scheme, authority and path. Local files have the scheme file and no authority, however they are spelt."""
+    """Scheme, authority and path. Local files have the scheme `file` and no authority, however they are spelt."""
     spelled = one_spelling(location)
     path = local_path(spelled)
     if path is not None:

@@ -1,7 +1,8 @@
-"""What expiry does to a job of Flink that writes to the table.
+"""The effect of expiry on a Flink job that writes to the table.
 
-Iceberg's sink (1.11) commits deletion vectors only where it can follow the branch's snapshots back to the first one.
-Once one is expired, by whomever, it fails at its next checkpoint with deletion vectors, and at every restart.
+Iceberg's Flink sink (1.11) commits deletion vectors only if it can trace the branch's snapshots back to the first one.
+Once any of these snapshots is expired, the sink fails at its next checkpoint with deletion vectors, and at every
+restart.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 
 
 def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collection[int]) -> None:
-    """LK-13: tell of the first expiry from the history of a branch in which a job of Flink has written vectors."""
+    """LK-13: warn of the first expiry from the history of a branch in which a Flink job has written deletion
+    vectors."""
     if metadata.format_version < 3 or not expired:
         return
     for branch, ref in metadata.refs.items():
@@ -42,8 +44,8 @@ def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collecti
 
 
 def _has_vectors_of_flink(snapshot: Snapshot, parent: Snapshot | None) -> bool:
-    """Whether a job of Flink committed deletion vectors in it. A snapshot that only repeats the parent's progress is of
-    this library (LK-12)."""
+    """Whether a Flink job committed deletion vectors in the snapshot. A snapshot that only repeats the parent's
+    progress was written by this library (LK-12)."""
     summary = _summary(snapshot)
     stated, known = ([_summary(each).get(name) for name in FLINK.names] for each in (snapshot, parent))
     is_of_flink = summary.get("engine-name", "flink") == "flink" and "flink.job-id" in summary and stated != known

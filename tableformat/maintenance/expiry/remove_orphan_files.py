@@ -1,8 +1,8 @@
-"""Removes files of a table's directory that no metadata names, left by writers and removals that failed (MT-50).
+"""Removes files in a table's directory that no metadata names: leftovers of failed writers and removals (MT-50).
 
-list       every file below the location, first
-name       every file that the newest metadata names, then: what was committed meanwhile is among them
-remove     what is listed, unnamed, old, and in a directory where tables put their files
+list       first, every file below the location
+name       then, every file that the newest metadata names, including concurrent commits
+remove     listed files that are unnamed, old, and in a directory in which tables store files
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ from tableformat.storage.location import is_below, one_spelling
 from tableformat.storage.storage import same_places, size_bytes
 
 DEFAULT_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
-"""Files of commits that take longer than this to come about are taken for orphans."""
+"""Files of commits that take longer than this count as orphans."""
 _LEAST_AGE_MS: Final = 24 * 60 * 60 * 1000
 _OWN_DIRECTORIES: Final = ("data", "metadata")
 _KEPT_NAMES: Final = frozenset({"version-hint.text"})
-"""How tables without a catalog are found: no metadata names it."""
+"""Used to find tables without a catalog; not named by any metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveOrphanFilesResult(HtmlResult):
-    """What was removed, or with `dry_run` would be."""
+    """The removed files. With `dry_run`: the files that would be removed."""
 
     orphan_file_locations: tuple[str, ...] = ()
-    """Sorted."""
+    """In sorted order."""
     deleted_files_count: int = 0
     freed_bytes: int = 0
     undeleted_file_locations: tuple[str, ...] = ()
-    """Orphans that the store did not let go."""
+    """Orphans that the store did not remove."""
     foreign_file_locations: tuple[str, ...] = ()
-    """Orphans that a link leads out of the table's directories to: they stay (MT-53)."""
+    """Orphans outside the table's directories that are reached through a link. They stay (MT-53)."""
     recent_files_count: int = 0
-    """Files that nothing names and that may belong to a commit in flight."""
+    """Unnamed files that may belong to a commit in progress."""
     ignored_entries: tuple[str, ...] = ()
-    """Names beside `data` and `metadata` in the table's directory: not the table's, so nothing in them was removed."""
+    """Names in the table's directory other than `data` and `metadata`. They do not belong to the table, so no file in
+    them was removed."""
     listed_files_count: int = 0
     duration_seconds: float = 0.0
     dry_run: bool = False
@@ -75,10 +76,12 @@ def remove_orphan_files(
 ) -> RemoveOrphanFilesResult:
     """Remove files below the table's location that no snapshot, branch, tag or metadata file of the table names.
 
-    `file_list` is what somebody listed already: columns `file_path`, text, and `last_modified`, a timestamp; other
-    places than `location` are left out. MT-50, MT-51. Raises InvalidArgumentError for a location that is not the
-    table's alone (MT-52) or outside of it, for a moment less than a day ago without `allow_recent`, and for files that
-    metadata names with another scheme or authority; UnsupportedFeatureError where the table forbids removal.
+    `file_list` is an existing listing with the columns `file_path` (text) and `last_modified` (timestamp); files
+    outside `location` are ignored. MT-50, MT-51.
+
+    Raises InvalidArgumentError for a location that is shared with other tables (MT-52) or outside the table's location,
+    for a time less than a day ago without `allow_recent`, and for files that metadata names with another scheme or
+    authority. Raises UnsupportedFeatureError if the table forbids the removal of files.
     """
     started = time.perf_counter()
     prefixes = EqualPrefixes.of(equal_schemes, equal_authorities, prefix_mismatch_mode)
@@ -135,8 +138,8 @@ def _listed(iceberg: IcebergTable, location: str, file_list: pa.Table | None) ->
 def _not_named_through_links(
     iceberg: IcebergTable, unnamed: list[ListedFile], listed: list[ListedFile], named: Iterable[str]
 ) -> list[ListedFile]:
-    """MT-50: a file that was added through a link to the table's directory is named by another path than it is listed
-    by."""
+    """MT-50: keeps the unnamed files that are not named through a link. A file that was added through a link to the
+    table's directory has one path in the metadata and another one in the listing."""
     if not unnamed:
         return []
     found = {one_spelling(file.location) for file in listed}
@@ -146,7 +149,7 @@ def _not_named_through_links(
 
 
 def _moment(older_than: datetime | timedelta | str | int | None, *, allow_recent: bool) -> int:
-    """MT-51: files written after this moment stay, in milliseconds since 1970-01-01 UTC."""
+    """MT-51: the time after which written files stay, in milliseconds since 1970-01-01 UTC."""
     now_ms = time.time_ns() // 1_000_000
     moment_ms = now_ms - DEFAULT_AGE_MS if older_than is None else older_than_ms(older_than, now_ms)
     if moment_ms > now_ms - _LEAST_AGE_MS and not allow_recent:
@@ -158,7 +161,7 @@ def _moment(older_than: datetime | timedelta | str | int | None, *, allow_recent
 
 
 def _size_bytes(iceberg: IcebergTable, file: ListedFile) -> int:
-    """Lists of others do not say it."""
+    """The size of the file. Listings by callers do not include it."""
     return size_bytes(iceberg.io, file.location) or 0 if file.size_bytes < 0 else file.size_bytes
 
 
@@ -172,7 +175,8 @@ def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:
 
 
 def _in_own_directories(iceberg: IcebergTable, files: Iterable[ListedFile]) -> tuple[list[ListedFile], tuple[str, ...]]:
-    """MT-50: files where tables put theirs, and the names of everything else in the table's directory."""
+    """MT-50: the files in directories in which tables store files, and the names of all other entries of the table's
+    directory."""
     root = f"{one_spelling(iceberg.location()).rstrip('/')}/"
     own = tuple(_own_directories(iceberg, root))
     inside: list[ListedFile] = []
@@ -193,13 +197,13 @@ def _own_directories(iceberg: IcebergTable, root: str) -> Iterator[str]:
         path = iceberg.metadata.properties.get(name)
         if path is not None:
             directory = f"{one_spelling(path).rstrip('/')}/"
-            # A table that keeps its data in its very directory would make everything in it its own.
+            # If a table stored its data directly in its location, every file there would count as the table's own.
             if directory.startswith(root) and directory != root:
                 yield directory
 
 
 def _is_kept(iceberg: IcebergTable, file: ListedFile) -> bool:
-    """Hidden files are other programs' working files; a partition's directory may begin with an underscore."""
+    """Hidden files are working files of other programs. The directory of a partition may begin with an underscore."""
     inside = one_spelling(file.location).removeprefix(f"{one_spelling(iceberg.location()).rstrip('/')}/")
     parts = inside.split("/")
     is_hidden = any(part.startswith((".", "_")) and "=" not in part for part in parts)

@@ -1,4 +1,4 @@
-"""Checks that a table's directory is its own, before any file in it is taken for an orphan (MT-52)."""
+"""Checks that a table does not share its directory, before any file in it counts as an orphan (MT-52)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tableformat.storage.location import one_spelling
 
 
 def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
-    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, the location lies in it, or a
-    property of it says that its files are to be there."""
+    """MT-52: raises InvalidArgumentError if another table of the catalog is inside the location, the location is inside
+    another table, or a property of another table places its files there."""
     own = _as_directory(location)
     for name in _tables(iceberg.catalog):
         if name == iceberg.name():
@@ -38,9 +38,10 @@ def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
 
 
 def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedFile]) -> frozenset[str]:
-    """MT-52: InvalidArgumentError for a metadata file of another table among files that this table's metadata lacks.
+    """MT-52: raises InvalidArgumentError for a metadata file of another table among files that are unknown to this
+    table.
 
-    Returns the locations of metadata files whose table is not known; they have to stay.
+    Returns the locations of metadata files whose table is unknown. They have to stay.
     """
     own_directories = {
         _as_directory(iceberg.metadata_location.rpartition("/")[0]),
@@ -71,12 +72,12 @@ def _table_uuid(iceberg: IcebergTable, location: str) -> str | None:
     try:
         return table_uuid_of(iceberg.io, location)
     except (CorruptFileError, OSError):
-        # Half written, or removed since it was listed: nothing is known of it, so it stays.
+        # Incomplete, or removed after the listing. Its table is unknown, so it stays.
         return None
 
 
 def _tables(catalog: Catalog) -> Iterator[Identifier]:
-    """Every table of the catalog, whatever its namespace."""
+    """Every table of the catalog, in all namespaces."""
     waiting: list[Identifier] = list(catalog.list_namespaces())
     seen: set[Identifier] = set()
     while waiting:

@@ -24,16 +24,16 @@ from tableformat.range_partitions.retired import unneeded_retired_properties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRequest:
-    """What the caller asks for; None leaves it to the table's properties."""
+    """The request of the caller. None: the table's properties decide."""
 
     now_ms: int
-    """The moment that ages are taken from, in milliseconds since 1970-01-01 UTC."""
+    """The time from which ages are computed, in milliseconds since 1970-01-01 UTC."""
     older_than_ms: int | None = None
-    """Snapshots from before this moment may go."""
+    """Snapshots from before this time may expire."""
     retain_last: int | None = None
-    """Snapshots of each branch that stay however old they are."""
+    """The number of newest snapshots of each branch that stay regardless of their age."""
     snapshot_ids: frozenset[int] = frozenset()
-    """Snapshots to expire whatever their age."""
+    """Snapshots to expire regardless of their age."""
 
     @property
     def is_by_id_only(self) -> bool:
@@ -42,18 +42,18 @@ class RetentionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What a table can do without."""
+    """The parts of a table's metadata that can be removed."""
 
     snapshot_ids: tuple[int, ...] = ()
     """In the order of the table's list of snapshots."""
     refs: tuple[str, ...] = ()
-    """Branches and tags that are older than they may become."""
+    """Branches and tags that exceeded their maximum age."""
     batch_properties: tuple[str, ...] = ()
-    """Properties with the last batches of writers that have been silent for long (MT-4)."""
+    """Properties with the last batches of writers that have been inactive for long (MT-4)."""
     batch_refs: tuple[str, ...] = ()
-    """The refs that those batches were committed to; some may not exist any more."""
+    """The refs to which those batches were committed. Some may no longer exist."""
     retired_properties: tuple[str, ...] = ()
-    """Properties of retired ranges whose tag goes, or is gone (RP-31)."""
+    """Properties of retired ranges whose tag expires, or no longer exists (RP-31)."""
 
     @property
     def is_empty(self) -> bool:
@@ -61,11 +61,13 @@ class Expiry:
 
 
 def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
-    """MT-1: a ref stays until its maximum age, `main` for ever; a branch keeps its newest snapshots, a tag its own.
+    """MT-1: a ref stays until its maximum age, `main` forever. A branch keeps its newest snapshots, a tag its own.
 
-    A snapshot without a ref stays until it reaches the maximum age, the one that publishing starts from until the next
-    publish, and unread ones until their consumer has read them (CF-11). With ids alone nothing else expires.
-    Raises SnapshotNotFoundError for an id that the table does not have, InvalidArgumentError for one that a ref needs.
+    A snapshot without a ref stays until it reaches the maximum age. The base of publishing stays until the next
+    publish. Unread snapshots stay until their consumer has read them (CF-11). If only ids are given, nothing else
+    expires.
+
+    Raises SnapshotNotFoundError for an unknown snapshot id, InvalidArgumentError for a snapshot that a ref needs.
     """
     unknown = request.snapshot_ids - {snapshot.snapshot_id for snapshot in metadata.snapshots}
     if unknown:
@@ -156,7 +158,8 @@ def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], r
 def _kept_of_branch(
     metadata: TableMetadata, ref: SnapshotRef, request: RetentionRequest, oldest_ms: int
 ) -> Iterator[int]:
-    """The newest snapshots of the branch, without a gap: the branch's own settings come before the caller's."""
+    """The newest snapshots of the branch, without a gap. The branch's own settings take precedence over the
+    caller's."""
     if ref.max_snapshot_age_ms is not None:
         oldest_ms = request.now_ms - ref.max_snapshot_age_ms
     least = ref.min_snapshots_to_keep or request.retain_last
@@ -172,13 +175,13 @@ def _kept_of_branch(
 
 
 def max_snapshots(metadata: TableMetadata, least: int) -> int:
-    """How many snapshots of a branch the table's properties keep at most."""
+    """The most snapshots of a branch that the table's properties keep."""
     most = names.max_snapshots(metadata.properties)
     return len(metadata.snapshots) if most is None else max(most, least)
 
 
 def _forgotten_batches(metadata: TableMetadata, now_ms: int) -> dict[str, str]:
-    """MT-4: property -> ref, of batches older than the retention; expired snapshots alone forget none."""
+    """MT-4: property to ref, for batches past retention. If only snapshot ids are given, no batch is removed."""
     retention_ms = names.non_negative_int(
         metadata.properties, names.TRANSACTION_RETENTION_MS, names.TRANSACTION_RETENTION_MS_DEFAULT
     )
@@ -191,7 +194,7 @@ def _forgotten_batches(metadata: TableMetadata, now_ms: int) -> dict[str, str]:
 
 
 def _batch_properties(metadata: TableMetadata) -> Iterator[tuple[str, str]]:
-    """Every property that holds a batch, with its ref; the dots of a ref are encoded, so the first one ends it."""
+    """Every property that holds a batch, with its ref. The dots of a ref are encoded, so the first dot ends it."""
     for name in metadata.properties:
         ref, dot, application_id = name.removeprefix(names.TRANSACTION_PREFIX).partition(".")
         if name.startswith(names.TRANSACTION_PREFIX) and dot and application_id:
