@@ -1,5 +1,5 @@
-"""Jobs on delete files that open no data file: dead ones are dropped, small ones merged.
+"""Jobs on delete files that open no data file: they drop dead files and merge small ones.
 
-`dead_deletes` proves that a delete file matches nothing (MT-10), `drop_dead_deletes` takes such files away,
-`merge_range_deletes` and `rewrite_position_deletes` make few files of many.
+`dead_deletes` proves that a delete file matches no row (MT-10), and `drop_dead_deletes` removes such files.
+`merge_range_deletes` and `rewrite_position_deletes` merge many files into few.
 """

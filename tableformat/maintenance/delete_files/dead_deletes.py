@@ -1,7 +1,7 @@
 """Finds delete files that no live data file can match any more, each with a proof (MT-10).
 
-Decided from manifest entries, the spans of range delete files and the paths in position delete files that name several
-data files; no data file is opened. What cannot be proved stays.
+The proof uses manifest entries, the spans of range delete files, and the paths in position delete files that name
+several data files. No data file is opened. Delete files without a proof stay.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT,
 
 @dataclass(frozen=True, slots=True)
 class DeadDelete:
-    """A delete file that can leave, and why."""
+    """A delete file that can be removed, and the reason."""
 
     delete: DeleteFile
     proof: str
-    """One clause for people, such as "the data file that it names, s3://..., left the table"."""
+    """One clause for users, such as "the data file that it names, s3://..., left the table"."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesInScope:
-    """The data files of a snapshot, found by path and by partition."""
+    """The data files of a snapshot, by path and by partition."""
 
     files: tuple[DataFile, ...]
     by_path: dict[str, DataFile]
@@ -55,7 +55,7 @@ class FilesInScope:
 
     @staticmethod
     def of(files: Iterable[DataFile]) -> FilesInScope:
-        """Files without a row are left out: no delete has anything to do in them."""
+        """Files without a row are left out, because no delete can match them."""
         filled = tuple(file for file in files if file.record_count > 0)
         by_partition: dict[Partition, list[DataFile]] = defaultdict(list)
         for file in filled:
@@ -67,17 +67,17 @@ class FilesInScope:
         return self.files if scope is EVERYWHERE else self.by_partition.get(scope, ())
 
     def oldest_within(self, scope: Scope) -> int | None:
-        """The smallest data sequence number in the scope; None where there is no file."""
+        """The smallest data sequence number in the scope; None if it has no file."""
         return min((committed_sequence_number(file) for file in self.within(scope)), default=None)
 
 
 def dead_deletes(
     view: SnapshotView, data_files: Iterable[DataFile], deletes: Iterable[DeleteFile], context: MergeContext
 ) -> tuple[DeadDelete, ...]:
-    """MT-10: those of the deletes that match no row of the data files, in no order that means anything.
+    """MT-10: the deletes that match no row of the data files. The order has no meaning.
 
-    `data_files` are all that are live, and all that may become live with the sequence numbers that they have (MT-31).
-    `deletes` are all that are live: a range delete that newer ones cover is dead because of them. Raises
+    `data_files` are all live files and all files that may become live with their current sequence numbers (MT-31).
+    `deletes` are all live deletes: a range delete that newer ones cover is dead because of them. Raises
     CorruptFileError for a delete file that cannot be read (DA-8).
     """
     scope = FilesInScope.of(data_files)
@@ -99,7 +99,8 @@ def dead_deletes(
 
 
 def _dead_positional(deletes: Sequence[DeleteFile], scope: FilesInScope, context: MergeContext) -> Iterator[DeadDelete]:
-    """DA-1, DA-7, DA-10: the files that a delete names are gone, are newer, or have a vector in its place."""
+    """DA-1, DA-7, DA-10: the data files that a delete names were removed, are newer, or have a deletion vector
+    instead."""
     index = PositionDeleteIndex(deletes)
     used: dict[FileKey, list[DataFile]] = defaultdict(list)
     for data in scope.files:
@@ -132,7 +133,7 @@ def _why_named_is_not_reached(named: str, scope: FilesInScope, index: PositionDe
 def _dead_by_bounds(
     deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], types: ColumnTypes
 ) -> Iterator[DeadDelete]:
-    """DA-2, DA-3, RD-2, RD-3: no older data file in scope, or none whose bounds meet the delete's."""
+    """DA-2, DA-3, RD-2, RD-3: no older data file is in scope, or none has bounds that overlap the delete's."""
     if not deletes:
         return
     index = KeyDeleteIndex(deletes, specs, types)
@@ -150,7 +151,7 @@ def _dead_by_bounds(
 def _dead_ranges(
     deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], context: MergeContext
 ) -> Iterator[DeadDelete]:
-    """RD-2, RD-9, RD-12: no span of the file is newest over a range where an older data file may have a key."""
+    """RD-2, RD-9, RD-12: no span of the file is the newest over a range in which an older data file may have a key."""
     is_older = _older_files(scope)
     for (where, _), members in by_scope_and_columns(deletes, specs).items():
         fragments = context.loader.range_fragments(members)
@@ -170,7 +171,7 @@ def _dead_ranges(
 
 
 def _older_files(scope: FilesInScope) -> Callable[[DeleteFile, Scope], bool]:
-    """Whether a scope holds a data file older than the delete; the oldest of each scope is looked for once."""
+    """Whether a scope has a data file older than the delete. The oldest file of each scope is searched once."""
     oldest: dict[Scope, int | None] = {}
 
     def is_older(delete: DeleteFile, where: Scope) -> bool:

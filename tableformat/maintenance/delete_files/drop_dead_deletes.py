@@ -1,7 +1,7 @@
-"""Removes delete files that match nothing any more from the head of a branch (MT-10).
+"""Removes delete files that no longer match a row from the head of a branch (MT-10).
 
-Older snapshots keep their own manifests, so they keep the deletes: a delete may leave the head as soon as no live data
-file of the head can match it, however many snapshots are retained.
+Older snapshots keep their own manifests, and with them their deletes. A delete may therefore be removed from the head
+as soon as no live data file of the head can match it, regardless of the retained snapshots.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tableformat.metadata.snapshot_choice import head_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropDeadDeletesResult(HtmlResult):
-    """What was dropped, or with `dry_run` would be."""
+    """The dropped delete files. With `dry_run`: the files that would be dropped."""
 
     snapshot_id: int | None
-    """The snapshot without the dead deletes; the head found when there were none or with `dry_run`."""
+    """The snapshot without the dead deletes. If there were none, or with `dry_run`: the head of the branch."""
     removed_position_delete_files_count: int = 0
     removed_deletion_vectors_count: int = 0
     removed_equality_delete_files_count: int = 0
     removed_range_delete_files_count: int = 0
     removed_bytes: int = 0
-    """Size of the files that left the head; the store gets it back when older snapshots expire."""
+    """Size of the files that were removed from the head. The space is freed when older snapshots expire."""
     proofs: tuple[tuple[str, str], ...] = ()
-    """For each file that left its location and why it matches nothing."""
+    """The location of each removed file, and the reason why it matches no row."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -47,8 +47,8 @@ def drop_dead_deletes(
 ) -> DropDeadDeletesResult:
     """Drop every delete file of the branch's head that no live data file can match, and move the handle to the result.
 
-    Opens range delete files and position delete files that name several data files; no data file. Planned on the head
-    that it is committed on, so nothing that others do can make a proof wrong.
+    Opens range delete files and position delete files that name several data files, but no data file. The plan is made
+    on the head on which it is committed, so concurrent commits cannot invalidate a proof.
     """
     started = time.perf_counter()
     refresh(iceberg)

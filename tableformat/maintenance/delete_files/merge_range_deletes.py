@@ -1,11 +1,11 @@
 """Merges range delete files of many commits into one for each scope and list of delete columns (MT-11, MT-12).
 
     file #5   [a ======= g)             merged, entry #8   [a, c) 5  [c, e) 8  [e, g) 5
-    file #8       [c == e)              a data file #6 meets [c, e) and nothing else, as before
+    file #8       [c == e)              as before, [c, e) is the only span that reaches a data file #6
 
-Every span keeps the sequence number that it had, or takes a larger one where no data file has a number between the two,
-so that the merged file deletes from each data file the rows that the files together deleted. Equality deletes of
-several commits have one number for each file and are never merged.
+Every span keeps its sequence number, or takes a larger one if no data file has a number between the two. The merged
+file therefore deletes from each data file the same rows as the original files together. Equality deletes of several
+commits have one number for each file, so they are never merged.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRangeDeletesResult(HtmlResult):
-    """What was merged, or with `dry_run` would be."""
+    """The merged files. With `dry_run`: the expected result."""
 
     snapshot_id: int | None
-    """The snapshot of the merged files; the head found when there was nothing to merge or with `dry_run`."""
+    """The snapshot of the merged files. If there was nothing to merge, or with `dry_run`: the head of the branch."""
     removed_range_delete_files_count: int = 0
     added_range_delete_files_count: int = 0
     removed_spans_count: int = 0
-    """Spans in the files that left."""
+    """Spans in the removed files."""
     added_spans_count: int = 0
-    """Spans in the merged files: where spans overlapped the newest is left, where nothing older lies none, and spans
-    that touch are one where no data file has a number between theirs."""
+    """Spans in the merged files. If spans overlapped, only the newest is kept. Spans over which no older data file has
+    keys are dropped. Spans that touch are joined if no data file has a sequence number between theirs."""
     rewritten_bytes: int = 0
     """Size of the merged files; 0 with `dry_run`."""
     duration_seconds: float = 0.0
@@ -58,7 +58,7 @@ class MergeRangeDeletesResult(HtmlResult):
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """Files of one scope and column list, and the spans that take their place."""
+    """Files of one scope and column list, and the spans that replace them."""
 
     files: tuple[DeleteFile, ...]
     spans: SpanArray
@@ -74,9 +74,9 @@ def merge_range_deletes(
 ) -> MergeRangeDeletesResult:
     """Merge the range delete files of the branch's head, and move the handle to the result.
 
-    `only_paths` limits the job to these files; the others stay as they are. Reads range delete files and no data file.
-    Groups of files with more spans than the table's span budget stay as they are: readers do not load them either.
-    Planned on the head that it is committed on.
+    `only_paths` limits the job to these files; the others remain unchanged. Reads range delete files, but no data file.
+    Groups of files with more spans than the table's span budget remain unchanged, because readers do not load them
+    either. The plan is made on the head on which it is committed.
     """
     started = time.perf_counter()
     refresh(iceberg)
@@ -118,7 +118,7 @@ def merge_range_deletes(
 
 
 def _merges(state: HeadState, only_paths: frozenset[str] | None) -> Iterator[_Merge]:
-    """MT-11: every group of two files or more, and every file of which spans can go."""
+    """MT-11: every group of two or more files, and every file that has unneeded spans."""
     view, context = state.view, state.context
     budget = positive_int(view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT)
     ranges = [
@@ -142,9 +142,9 @@ def _merges(state: HeadState, only_paths: frozenset[str] | None) -> Iterator[_Me
 
 
 def _is_one_line(view: SnapshotView, members: Sequence[DeleteFile]) -> bool:
-    """MT-19: whether every snapshot since the oldest of these deletes leads to the head.
+    """MT-19: whether every snapshot since the oldest of these deletes is an ancestor of the head.
 
-    Otherwise a data file of another line, younger than a delete and older than the merged file, might be carried here.
+    If not, a data file from another branch, newer than a delete and older than the merged file, might be carried here.
     """
     oldest = min(committed_sequence_number(file) for file in members)
     line = {snapshot.snapshot_id for snapshot in ancestors(view.metadata, view.snapshot)}
@@ -156,7 +156,7 @@ def _is_one_line(view: SnapshotView, members: Sequence[DeleteFile]) -> bool:
 
 
 def _write(context: WriteContext, merge: _Merge) -> DeleteFile:
-    """MT-12, RD-8: spans with their own numbers under the spec and partition of the files that they come from."""
+    """MT-12, RD-8: spans with their own sequence numbers, under the spec and partition of their original files."""
     first = merge.files[0]
     return write_range_delete_file(context, merge.spans, spec_id=first.spec_id, partition=first.partition)
 

@@ -1,10 +1,10 @@
 """Rewrites position delete files into one for each data file, on v3 tables into its deletion vector (MT-18).
 
     deletes #4, #6 of data file a     one file of a, with the positions of both
-    delete #5 of data files a, b      one file of a, one of b: it leaves when neither needs it any more
+    delete #5 of data files a, b      one file of a, one of b; the old file is removed once neither needs it
 
-Position deletes reach data files up to their own age (DA-1), so new files with the number of the commit delete the same
-rows of the data files that they name. No data file is opened.
+Position deletes reach data files up to their own age (DA-1). New files with the sequence number of the commit therefore
+delete the same rows of the data files that they name. No data file is opened.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _ROW_DELETES: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritePositionDeleteFilesResult(HtmlResult):
-    """What a rewrite of position deletes did, or with `dry_run` would do."""
+    """The result of a rewrite of position deletes. With `dry_run`: the expected result."""
 
     snapshot_id: int | None
-    """The snapshot of the rewrite; the head found when there was nothing to do or with `dry_run`."""
+    """The snapshot of the rewrite. If there was nothing to do, or with `dry_run`: the head of the branch."""
     rewritten_delete_files_count: int = 0
-    """Position delete files and vectors that left: those that matched nothing any more included."""
+    """Position delete files and vectors that were removed, including files that no longer matched a row."""
     added_delete_files_count: int = 0
-    """Position delete files, or deletion vectors."""
+    """New position delete files or deletion vectors."""
     rewritten_bytes: int = 0
-    """Size of the files that left."""
+    """Size of the removed files."""
     added_bytes: int = 0
     """Size of the new files; 0 with `dry_run`."""
     duration_seconds: float = 0.0
@@ -61,10 +61,10 @@ class RewritePositionDeleteFilesResult(HtmlResult):
 
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
-    """What a rewrite of one head consists of."""
+    """The plan for one head."""
 
     positions: dict[DataFile, PositionSet]
-    """All positions that position deletes name in each data file that gets a new file."""
+    """All positions that position deletes name, for each data file that gets a new file."""
     removed: tuple[DeleteFile, ...]
 
 
@@ -81,8 +81,9 @@ def rewrite_position_deletes(
 ) -> RewritePositionDeleteFilesResult:
     """Rewrite the position deletes of the branch's head, and move the handle to the result.
 
-    Planned on the head that it is committed on. `only_paths` are the locations of the data files whose deletes may be
-    rewritten, None for all that `where` chooses. InvalidArgumentError for a `min_input_files` below 1.
+    The plan is made on the head on which it is committed. `only_paths` are the locations of the data files whose
+    deletes may be rewritten; None: all files that `where` selects. Raises InvalidArgumentError if `min_input_files` is
+    below 1.
     """
     if isinstance(min_input_files, bool) or not isinstance(min_input_files, int) or min_input_files < 1:
         raise InvalidArgumentError(f"min_input_files must be a whole number above 0, not {min_input_files!r}.")
@@ -137,10 +138,11 @@ def _rewrite(state: HeadState, chosen: frozenset[str], least_files: int, tell: P
 def _folded(
     state: HeadState, index: PositionDeleteIndex, chosen: frozenset[str], least_files: int
 ) -> tuple[dict[DataFile, tuple[DeleteFile, ...]], set[FileKey]]:
-    """MT-18: the data files that get a new file, each with the position deletes that come together in it, and the
-    shared position delete files that stay, because a data file that they may name gets none.
+    """MT-18: the data files that get a new file, each with the position deletes that are merged into it; and the shared
+    position delete files that stay, because a data file that they may name gets no new file.
 
-    On v3 tables a vector takes in all of them (DA-7); otherwise what stays goes on deleting.
+    On v3 tables the new vector includes all of its position deletes (DA-7). On other tables, shared files that stay
+    remain in effect.
     """
     applying = {data: index.position_deletes_of(data) for data in state.files_in_reach}
     staying = {
@@ -162,8 +164,8 @@ def _folded(
 
 
 def _chosen_paths(state: HeadState, where: Where | None, only_paths: frozenset[str] | None) -> frozenset[str]:
-    """The live data files that may hold a matching row, without those that are named more than once: a position delete
-    with the number of the commit would reach all their entries (MT-64)."""
+    """The live data files that may hold a matching row. Files that are in the snapshot more than once are left out,
+    because a position delete with the number of the commit would reach all their entries (MT-64)."""
     chosen: Iterable[DataFile] = state.data_files
     if where is not None:
         plan = plan_scan(state.view, parse_where(where, state.view.schema), context=state.context)
@@ -185,5 +187,5 @@ def _change(state: HeadState, rewrite: _Rewrite, added: Sequence[DeleteFile]) ->
 
 
 def _bytes(deletes: Sequence[DeleteFile]) -> int:
-    """Vectors share files, so a file counts once."""
+    """Vectors share files, so each file is counted once."""
     return sum({delete.file_path: delete.file_size_bytes for delete in deletes}.values())
