@@ -1,7 +1,7 @@
-"""Jobs that change how a snapshot is stored and never which rows it has (`specs/maintenance.md`).
+"""Jobs that change how a snapshot is stored, but never which rows it has (`specs/maintenance.md`).
 
-`Maintenance` is the door, `run_jobs` runs all of them in a safe order. One folder a job or family: `conversion`,
-`compaction`, `delete_files`, `publishing`, `expiry`, `health`, `verification`; `upkeep` does some of it after commits,
-and `running` is where their tasks run. All take `dry_run` and `progress` and commit through `commit`. Imports commit,
-write, scan and below.
+`Maintenance` is the entry point, and `run_jobs` runs all jobs in a safe order. Each job or family of jobs has a
+package: `conversion`, `compaction`, `delete_files`, `publishing`, `expiry`, `health`, `verification`. `upkeep` runs
+some of them after commits, and `running` executes their tasks. All jobs take `dry_run` and `progress` and commit
+through `commit`. The package imports commit, write, scan and lower layers.
 """

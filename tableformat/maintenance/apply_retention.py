@@ -1,4 +1,4 @@
-"""`apply_retention`: delete the rows that are older than the table keeps them (MT-107 to MT-110)."""
+"""`apply_retention`: deletes the rows that are older than the table's retention (MT-107 to MT-110)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tableformat.range_partitions.retention import RetentionRule, refuse_two_ret
 from tableformat.scan.planner import plan_scan
 
 APPLIED: Final = "tableformat.retained"
-"""In the summary of a snapshot: the rule that it applied, and its cutoff (MT-109)."""
+"""Name in the summary of a snapshot for the rule that it applied and the rule's cutoff (MT-109)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +33,20 @@ class AppliedRule:
     """One rule of a run."""
 
     rule: str
-    """As the property has it."""
+    """The text of the rule in the property."""
     cutoff: str
     """The first value that stays."""
     data_files_count: int
     """Data files that may have held old rows."""
     row_count_max: int
-    """Their rows: so many are old at most."""
+    """The number of rows in these files: an upper bound of the old rows."""
     snapshot_id: int | None
-    """The snapshot that deleted the old rows; None where there was nothing to do, and for a dry run."""
+    """The snapshot that deleted the old rows; None if there was nothing to do, and for a dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRetentionResult(HtmlResult):
-    """The outcome of a run, or with `dry_run` its plan. No data file was opened."""
+    """The outcome of a run; with `dry_run` its plan. No data file was opened."""
 
     rules: tuple[AppliedRule, ...] = ()
     data_files_count: int = 0
@@ -59,9 +59,9 @@ class ApplyRetentionResult(HtmlResult):
 def apply_retention(
     iceberg: IcebergTable, branch: str, *, dry_run: bool = False, now: datetime | None = None
 ) -> ApplyRetentionResult:
-    """MT-107: apply each rule of `tableformat.retain` in a snapshot of its own.
+    """MT-107: apply each rule of `tableformat.retain` in a separate snapshot.
 
-    MT-109: a rule without a data file that may hold old rows makes no snapshot. InvalidArgumentError for a property
+    MT-109: a rule creates no snapshot if no data file may hold old rows. Raises InvalidArgumentError for a property
     that another engine has set and that does not fit the table.
     """
     started = time.perf_counter()
@@ -97,8 +97,8 @@ def apply_retention(
 
 
 def due_files(view: SnapshotView, rule: RetentionRule, now: datetime) -> Sequence[RowTask]:
-    """MT-109: the data files that may hold old rows by their bounds, without those in which a snapshot of this history
-    has applied the rule with this cutoff."""
+    """MT-109: the data files that may hold old rows by their bounds. Files to which a snapshot in this history has
+    already applied the rule with this cutoff are left out."""
     tasks = plan_scan(view, rule.old_rows(now)).tasks
     number = _applied_number(view, _mark(rule, now)) if tasks else None
     if number is None:

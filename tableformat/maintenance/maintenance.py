@@ -51,9 +51,9 @@ from tableformat.metadata.snapshot_choice import head_view
 @calls_on_own_handles("iceberg")
 @dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
-    """Jobs that change how a snapshot is stored and never which rows it has, apart from `apply_retention`.
+    """Jobs that change how a snapshot is stored, but never which rows it has, except for `apply_retention`.
 
-    Examples begin as those of `Table`.
+    The examples begin like the examples of `Table`.
 
     >>> result = table.delete_prefix({"id1": "A"})
     >>> table.maintenance.run(only=["convert_deletes"]).is_complete
@@ -68,15 +68,16 @@ class Maintenance:
 
     @property
     def _writable(self) -> IcebergTable:
-        """UnsupportedFeatureError for a table read from its metadata file, which can only be looked at."""
+        """Raises UnsupportedFeatureError for a table that was read from its metadata file, because it is read-only."""
         refuse_read_only(self.iceberg)
         return self.iceberg
 
     def health(self) -> TableHealth:
-        """What slows down reads of this handle's snapshot, in numbers, and the command to run for each finding.
+        """Report the causes of slow reads of this handle's snapshot, in numbers, with the command to run for each
+        finding.
 
-        Print it, or take its `to_dict()`. Reads metadata, range delete files, and the footers of up to 200 data
-        files that `add_files` added, and changes nothing.
+        Print the report, or use its `to_dict()`. Reads metadata, range delete files, and the footers of up to 200 data
+        files that `add_files` added. Nothing is changed.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> health = table.maintenance.health()
@@ -91,12 +92,12 @@ class Maintenance:
     def verify(
         self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
     ) -> VerifyResult:
-        """Whether the table is what its metadata says, for all retained snapshots or one; `findings` says what is not,
-        and what to do about each. Changes nothing.
+        """Check whether the table matches its metadata, for all retained snapshots or one. `findings` lists the
+        differences, with advice for each. Nothing is changed.
 
-        Reads all manifests, and asks the store for the size of every file. With `deep` every file is read: rows,
-        counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` when nothing that a
-        reader can get wrong was found. Nothing is taken from caches.
+        Reads all manifests, and requests the size of every file from the store. With `deep`, every file is read: rows,
+        counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` is true if nothing was
+        found that could give a reader wrong results. Caches are not used.
 
         >>> result = table.maintenance.verify()
         >>> result.is_clean, result.findings
@@ -105,8 +106,9 @@ class Maintenance:
         return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, progress=progress)
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
-        """Mend what loses nothing: delete files of the branch that match nothing leave it, also those that are
-        missing. What is left is in `left`, each with what to do. No row changes and no file is removed.
+        """Repair everything that can be repaired without loss: remove delete files that match no row from the branch,
+        including missing files. The remaining findings are in `left`, with advice for each. No row changes and no file
+        is removed.
 
         >>> table.maintenance.repair(dry_run=True).left
         ()
@@ -116,13 +118,13 @@ class Maintenance:
     def upkeep(
         self, *, executor: Executor = LOCAL, dry_run: bool = False, progress: Progress | None = None
     ) -> tuple[UpkeepResult, ...]:
-        """Do now what the table's writers would do after a commit: merge full levels of small files, convert equality
-        deletes when they are many, merge range deletes, and expire what the table does not retain, within the budgets
-        of its `tableformat.upkeep.*` properties.
+        """Run the upkeep that the table's writers would run after a commit, within the budgets of its
+        `tableformat.upkeep.*` properties. Upkeep merges full levels of small files, converts equality deletes if there
+        are many, merges range deletes, and expires what the table does not retain.
 
-        Round after round until nothing more is due: one result each, of which the last one is of a round that found
-        nothing, or ended with the budget. Cheaper than `run`, and made to be called often; `tableformat.upkeep` =
-        `background` calls it by itself.
+        Runs rounds until nothing more is due. The result has one item for each round; the last round found nothing to
+        do or used up the budget. Upkeep is cheaper than `run` and can be called often. `tableformat.upkeep` =
+        `background` runs it automatically.
 
         >>> for day in range(16):
         ...     row = {"id1": ["Z"], "id2": [day], "num_cal": [1]}
@@ -134,7 +136,7 @@ class Maintenance:
 
     @property
     def upkeep_metrics(self) -> UpkeepMetrics:
-        """What upkeep has done for this table in this process since it began.
+        """Counters of the upkeep of this table in this process since it started.
 
         >>> table.maintenance.upkeep_metrics.failure_count
         0
@@ -142,8 +144,8 @@ class Maintenance:
         return metrics_of(self.iceberg.metadata.table_uuid)
 
     def wait_for_upkeep(self, timeout_seconds: float | None = None) -> bool:
-        """Until the background upkeep of this process has nothing to do, for all its tables; False when the time was
-        over before.
+        """Wait until the background upkeep of this process has nothing to do, for all its tables. Returns False if the
+        timeout expires before.
 
         >>> table.maintenance.wait_for_upkeep(timeout_seconds=10)
         True
@@ -161,18 +163,19 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ConvertResult:
-        """Turn equality and range deletes into position deletes, or on version 3 into deletion vectors.
+        """Convert equality and range deletes to position deletes, or on version 3 to deletion vectors.
 
-        Iceberg engines read position deletes. Some of them refuse deletion vectors (Trino 476, ClickHouse 26.9,
-        Daft 0.7.26, icebird 0.3.1): keep tables that they read on version 2.
+        Iceberg engines read position deletes. Some of them refuse deletion vectors (Trino 476, ClickHouse 26.9, Daft
+        0.7.26, icebird 0.3.1): keep tables that they read on version 2.
 
-        With `partial_progress` a large table is converted in up to `max_commits` snapshots of at least a file's worth
-        of data. A job that is cancelled keeps what it committed, and the next one goes on from there. `where` limits
-        the job to data files that may hold a matching row, `only_paths` to these locations of them; deletes that other
-        files still need stay. With a Spark
-        session as `executor` its executors read and write, and this process plans and commits. With `dry_run` nothing
-        is written and the result says what would be. `progress(done, total, "data files")` is called as data files are
-        done. Safe beside writers: what they commit meanwhile is converted the next time.
+        With `partial_progress`, a large table is converted in up to `max_commits` snapshots of at least the size of one
+        file. A job that is cancelled keeps its commits, and the next run continues from there. `where` limits the job
+        to data files that may hold a matching row, `only_paths` to data files at these locations. Deletes that other
+        files still need stay.
+
+        With a Spark session as `executor`, its executors read and write, and this process plans and commits. With
+        `dry_run`, nothing is written and the result is an estimate. `progress(done, total, "data files")` is called for
+        completed data files. Safe with concurrent writers: their commits are converted the next time.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_files_count
@@ -195,12 +198,13 @@ class Maintenance:
         )
 
     def apply_retention(self, *, dry_run: bool = False, now: datetime | None = None) -> ApplyRetentionResult:
-        """Delete the rows that the table property `tableformat.retain` no longer keeps, without reading any; `run` does
-        it too.
+        """Delete the rows that the table property `tableformat.retain` no longer keeps, without reading them. `run`
+        does it too.
 
-        The property has rules such as `ts: 30 days; ts: 7 days where region = 'EU'`. Data files leave where every row
-        is old, else a range delete is written. A null stays. The age counts in whole days of UTC, of hours in whole
-        hours. `dry_run` tells how many data files and rows each rule reaches at most. `now`: default the clock.
+        The property has rules such as `ts: 30 days; ts: 7 days where region = 'EU'`. Data files are removed if every
+        row is old; otherwise a range delete is written. Rows with a null stay. Ages are counted in whole UTC days, or
+        in whole hours if given in hours. `dry_run` reports how many data files and rows each rule affects at most.
+        `now` is the current time by default.
 
         >>> old = pa.table({"id1": ["C"], "id2": [7], "num_cal": [1], "open_on": pa.array([0], pa.date32())})
         >>> result = table.append(old)
@@ -214,10 +218,11 @@ class Maintenance:
         return apply_retention(self._writable, self.branch, dry_run=dry_run, now=now)
 
     def drop_dead_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> DropDeadDeletesResult:
-        """Take delete files out of the branch that no live data file can match any more; `proofs` says why for each.
+        """Remove delete files from the branch that no live data file can match any more. `proofs` has the reason for
+        each.
 
-        All kinds, global ones and those that other writers left behind included. Older snapshots keep them. No data
-        file is opened. Safe beside writers.
+        All kinds are removed, including global ones and leftovers of other writers. Older snapshots keep them. No data
+        file is opened. Safe with concurrent writers.
 
         >>> result = table.delete_prefix({"id1": "Z"})
         >>> table.maintenance.drop_dead_deletes().removed_range_delete_files_count
@@ -228,10 +233,10 @@ class Maintenance:
     def merge_range_deletes(
         self, *, dry_run: bool = False, progress: Progress | None = None
     ) -> MergeRangeDeletesResult:
-        """Merge range delete files into one for each scope and list of columns; spans that shadow nothing are dropped.
+        """Merge range delete files into one for each scope and list of columns. Spans without effect are dropped.
 
-        Every span keeps its sequence number, so each data file loses the same rows as before; older snapshots keep the
-        files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
+        Every span keeps its sequence number, so each data file loses the same rows as before. Older snapshots keep the
+        separate files. Equality deletes remain unchanged: only conversion removes them. Safe with concurrent writers.
 
         >>> results = [table.delete_prefix({"id1": id1}) for id1 in ("A", "B")]
         >>> result = table.maintenance.merge_range_deletes()
@@ -250,11 +255,12 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RewritePositionDeleteFilesResult:
-        """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector.
+        """Merge the position deletes of each data file into one file, on v3 tables into its deletion vector.
 
-        A data file is looked at when it may hold a row that matches `where` and is among `only_paths`, and rewritten
-        when `min_input_files` position delete files name it, when one names others too, and with `rewrite_all` always.
-        Row deletes that match nothing any more leave as well. No data file is opened. Safe beside writers.
+        The job considers data files that may hold a row that matches `where`, limited to `only_paths`. It rewrites the
+        position deletes of such a file if at least `min_input_files` position delete files name it, or if one of them
+        names other data files too. With `rewrite_all` it always rewrites them. Row deletes that no longer match a row
+        are removed as well. No data file is opened. Safe with concurrent writers.
 
         >>> results = [table.delete(f"num_cal = {number} AND id1 = 'A'", mode="scan") for number in (1, 2)]
         >>> result = table.maintenance.rewrite_position_delete_files(min_input_files=2)
@@ -283,12 +289,13 @@ class Maintenance:
     ) -> PublishResult:
         """Convert the branch `source` and move `target` forward to the converted snapshot.
 
-        For tables that other engines read: writers commit to `source`, and `target` only ever shows snapshots without
-        equality and range deletes. Rows that others appended to `target` meanwhile are carried over to `source` first,
-        in their place in the order of commits. Both branches then move in one commit. Where `target` got deletes or
-        rewrites, PublishRefusedError says which, and nothing moves.
-        Set the table property `tableformat.publish-target.<source>` when the branch is made; publishing sets it too. It
-        keeps row deletes and rewrites of this library away from `target`. The conversion takes the `executor`.
+        Use it for tables that other engines read: writers commit to `source`, and `target` only shows snapshots without
+        equality and range deletes. Rows that others appended to `target` in the meantime are first carried over to
+        `source`, at their position in the order of commits. Both branches then move in one commit. If `target` has new
+        deletes or rewrites, PublishRefusedError names them, and nothing moves.
+
+        Set the table property `tableformat.publish-target.<source>` when you create the branch; publishing sets it too.
+        It keeps row deletes and rewrites of this library away from `target`. The conversion uses the `executor`.
 
         >>> table = table.create_branch("ingest")
         >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
@@ -308,15 +315,16 @@ class Maintenance:
         clean_expired_metadata: bool = False,
         progress: Progress | None = None,
     ) -> ExpireResult:
-        """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more.
+        """Remove old snapshots of the whole table, and the files that no snapshot, branch or tag needs any more.
 
-        A snapshot goes when it is older than `older_than`, a moment or an age such as `timedelta(days=7)` (default:
-        `history.expire.max-snapshot-age-ms`, five days),
-        and none of the `retain_last` newest of a branch (default: `history.expire.min-snapshots-to-keep`, one).
-        Settings of a branch come before both. Branches and tags older than their maximum age go too, `main` never.
-        `snapshot_ids` names snapshots to expire whatever their age; given alone, nothing else expires.
-        With `clean_expired_files=False` every file stays. Files are removed after the commit succeeded, never before.
-        `clean_expired_metadata` forgets schemas and partition specs that nothing needs any more, too.
+        A snapshot expires if it is older than `older_than` and not among the `retain_last` newest of a branch.
+        `older_than` is a time or an age such as `timedelta(days=7)` (default: `history.expire.max-snapshot-age-ms`,
+        five days). The default of `retain_last` is `history.expire.min-snapshots-to-keep`, one. Settings of a branch
+        take precedence over both. Branches and tags past their maximum age expire too, but never `main`.
+
+        `snapshot_ids` are snapshots to expire regardless of their age. If only they are given, nothing else expires.
+        With `clean_expired_files=False` every file stays. Files are removed only after a successful commit.
+        `clean_expired_metadata` also removes schemas and partition specs that are no longer needed.
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -335,9 +343,10 @@ class Maintenance:
         )
 
     def plan_compaction(self, **options: Unpack[CompactionKeywords]) -> CompactionPlan:
-        """What `compact` would do to this handle's snapshot, group by group, with reasons. Nothing is changed.
+        """The plan that `compact` would carry out on this handle's snapshot, with groups and reasons. Nothing is
+        changed.
 
-        The options are those of `compact`; print the plan, or take its `to_arrow()`.
+        Takes the options of `compact`. Print the plan, or use its `to_arrow()`.
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> plan = table.maintenance.plan_compaction(rewrite_all=True)
@@ -359,32 +368,34 @@ class Maintenance:
         progress: Progress | None = None,
         **options: Unpack[CompactionKeywords],
     ) -> CompactResult:
-        """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted
-        rows left out. Rows stay the same; files stay in their partition and spec.
+        """Rewrite data files if that makes reading cheaper: merge small files, separate overlapping files, and leave
+        out deleted rows. The rows do not change, and files stay in their partition and spec.
 
-        depth                      "merge" (default) does all of it; "fold" only rewrites files with many deleted rows,
-                                   each for itself
+        depth                      "merge" (default) rewrites all of these; "fold" rewrites only files with many deleted
+                                   rows, each by itself
         where                      SQL text or an expression: only files that may hold a matching row
         target_file_size_bytes     default `write.target-file-size-bytes`; files below three quarters of it are small
-        min_input_files            small files that have to come together, default 5
+        min_input_files            number of small files from which they are merged, default 5
         delete_ratio_threshold     share of deleted rows from which a file is rewritten, default 0.3
-        delete_file_threshold      pending delete files from which a file is rewritten, default: no reason
+        delete_file_threshold      pending delete files from which a file is rewritten; by default, the number is ignored
         max_file_group_size_bytes  bytes of small files that are merged together, default ten target sizes
-        max_rewritten_bytes        bytes read to rewrite, in all; what saves most for each byte comes first
-        rewrite_all                every file, whatever its state
-        sort_by                    of a table without a key: columns to sort the rewritten rows by, such as
-                                   ["a", "b DESC NULLS LAST"]: those of each group for itself, and with
-                                   rewrite_all of every file
-        z_order                    or columns whose bits are interleaved, so that rows near in all of them are together
-        only_paths                 locations of the data files that may be rewritten, of all that the others choose
+        max_rewritten_bytes        bytes that all groups read; the groups that save most for each byte come first
+        rewrite_all                rewrite every file, regardless of its state
+        sort_by                    for a table without a key: columns by which the rewritten rows are sorted, such as
+                                   ["a", "b DESC NULLS LAST"]; each group is sorted separately; combine with
+                                   rewrite_all to sort every file
+        z_order                    instead of sort_by: columns whose bits are interleaved, so that rows near in all of
+                                   them are together
+        only_paths                 locations of the data files that may be rewritten, among those chosen by the others
 
-        With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
-        what it has done. Then one more snapshot drops the delete files of the branch that match no row any more, as
+        With `partial_progress`, groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
+        its completed groups. Then one more snapshot drops the delete files of the branch that no longer match a row, as
         the job `drop_dead_deletes` does; `drop_dead_deletes=False` keeps them. After `rewrite_all` without concurrent
-        writers no delete file is left, and every Iceberg engine reads the branch.
-        Safe beside writers: a group that a commit of others made wrong is planned again, or counted
-        in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written. With a Spark session as
-        `executor` its executors rewrite the groups, and this process plans and commits.
+        writers, no delete file is left, and every Iceberg engine can read the branch.
+
+        Safe with concurrent writers: a group that conflicts with another commit is planned again, or counted in
+        `failed_group_count`. `progress(done, total, "rows")` is called as rows are written. With a Spark session as
+        `executor`, its executors rewrite the groups, and this process plans and commits.
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> result = table.maintenance.compact(min_input_files=2)
@@ -413,11 +424,13 @@ class Maintenance:
         sort_by: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> RewriteManifestsResult:
-        """Put the entries of the branch's manifests together by partition, in manifests of
-        `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No file is added or removed.
+        """Cluster the entries of the branch's manifests by partition, in manifests of
+        `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No data or delete file is added or
+        removed.
 
-        `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the current
-        one. `sort_by` names the partition fields that come first in the order, of `spec_id` or the current spec.
+        `spec_id` limits the job to one partition spec. Without it, the manifests of all specs are rewritten; Iceberg
+        would use only the current one. `sort_by` names the partition fields that come first in the order, of `spec_id`
+        or the current spec.
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> result = table.maintenance.rewrite_manifests()
@@ -437,11 +450,11 @@ class Maintenance:
         executor: Executor = LOCAL,
         progress: Progress | None = None,
     ) -> ComputeTableStatsResult:
-        """Count the distinct values of columns, by default of all that have no parts, and register them in a statistics
-        file of the branch's head, or of another snapshot, for the optimizers of Spark and other engines (SP-39).
+        """Count the distinct values of columns, by default of all primitive columns. The counts are registered in a
+        statistics file of the branch's head, or of another snapshot, for the optimizers of Spark and other engines.
 
-        Estimates: exact up to 4096 values, then with a standard error of 1.6 in 100. All of the columns is read; what
-        was counted of other columns of the snapshot before stays.
+        The counts are estimates: exact up to 4096 values, then with a standard error of 1.6 in 100. The columns are
+        read in full. Earlier counts of other columns of the snapshot are kept.
 
         >>> result = table.maintenance.compute_table_stats(["id1", "id2"])
         >>> dict(zip(result.columns, result.distinct_counts))
@@ -470,18 +483,20 @@ class Maintenance:
         prefix_mismatch_mode: str = "error",
         progress: Progress | None = None,
     ) -> RemoveOrphanFilesResult:
-        """Remove files in the table's directory that nothing names: left by writers that died.
+        """Remove files in the table's directory that no metadata names, such as leftovers of writers that died.
 
-        Only files in `data` and `metadata` (and where the table's path properties point inside its directory) that were
-        last written before `older_than`, a moment or an age, three days ago by default: younger ones may belong to a
-        commit in flight. Less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of
-        the table.
-        Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
+        Only files in `data` and `metadata` are removed, and in directories of the table's path properties inside its
+        location. They must have been last written before `older_than`, a time or an age, by default three days ago:
+        younger files may belong to a commit in progress. Less than a day ago needs `allow_recent=True`. `location`
+        limits the search to a directory of the table.
 
-        `file_list` is used instead of a listing, such as an inventory of the store: `file_path` and `last_modified`.
-        A file that metadata names with another scheme or authority than it is listed with is an error, unless
-        `equal_schemes`, such as {"wasb,abfs": "abfss"}, or `equal_authorities` says that they are the same, or
-        `prefix_mismatch_mode` is "ignore" (it stays) or "delete" (it goes).
+        The job is refused if it could find another table's files: it checks other tables of the catalog and metadata
+        files.
+
+        `file_list` replaces the listing, for example with an inventory of the store: `file_path` and `last_modified`. A
+        file that metadata names with another scheme or authority than the listing is an error, unless `equal_schemes`,
+        such as {"wasb,abfs": "abfss"}, or `equal_authorities` declares them equal. `prefix_mismatch_mode` "ignore"
+        keeps such files, "delete" removes them.
 
         >>> write = table.new_write()
         >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))  # and never committed
@@ -511,14 +526,14 @@ class Maintenance:
         executor: Executor = LOCAL,
         progress: Progress | None = None,
     ) -> RunResult:
-        """All jobs in a safe order, as far as the budgets go: advance the window, apply the retention, convert deletes,
-        drop dead ones, merge ranges, compact, rewrite manifests, publish a branch that has a target, expire snapshots,
-        remove orphan files.
+        """Run all jobs in a safe order, within the budgets: advance the window, apply the retention, convert deletes,
+        drop dead deletes, merge ranges, compact, rewrite manifests, publish a branch that has a target, expire
+        snapshots, remove orphan files.
 
-        No job begins after `time_budget_seconds`, and conversion and compaction stop there without harm.
-        `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job
-        is in its report and the next job goes on. Print the result, or look at `report_of(job)`. `progress` gets what
-        the jobs tell, and how many "jobs" are done. Conversion and compaction take the `executor`.
+        No job begins after `time_budget_seconds`, and conversion and compaction stop then without harm. `byte_budget`
+        limits the bytes that compaction reads. `only` names the jobs to run. An error of a job is in its report, and
+        the next job runs. Print the result, or use `report_of(job)`. `progress` receives the progress of each job, and
+        the number of completed "jobs". Conversion and compaction use the `executor`.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> result = table.maintenance.run(only=["convert_deletes", "expire_snapshots"], time_budget_seconds=600)

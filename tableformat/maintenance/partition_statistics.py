@@ -1,6 +1,6 @@
-"""Partition statistics: a file that says what is in each partition of a snapshot, for the planners of other engines.
+"""Partition statistics: a file that describes each partition of a snapshot, for the planners of other engines.
 
-Source: Iceberg table specification, "Partition Statistics File". Nothing here reads it.
+Source: Iceberg table specification, "Partition Statistics File". This library does not read the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tableformat.storage.storage import delete_if_present, size_bytes, write_byt
 
 _FIELD_ID: Final = "PARQUET:field_id"
 _OF_VECTORS: Final = 3
-"""The format version from which deletion vectors are counted by themselves."""
+"""The format version from which deletion vectors are counted separately."""
 _COLUMNS: Final[tuple[tuple[int, str, pa.DataType, bool], ...]] = (
     (2, "spec_id", pa.int32(), True),
     (3, "data_record_count", pa.int64(), True),
@@ -49,14 +49,15 @@ _COLUMNS: Final[tuple[tuple[int, str, pa.DataType, bool], ...]] = (
     (12, "last_updated_snapshot_id", pa.int64(), False),
     (13, "dv_count", pa.int32(), False),
 )
-"""Field id, name, type, whether every version requires it; behind `partition`, whose id is 1."""
+"""Field id, name, type, and whether every version requires it. The columns follow `partition`, whose id is 1."""
 
 
 def compute_partition_statistics(iceberg: IcebergTable, snapshot_id: int) -> str | None:
-    """SP-33: write the statistics of a snapshot's partitions, name the file in the metadata, and answer its location.
+    """SP-33: write the statistics of a snapshot's partitions, register the file in the metadata, and return its
+    location.
 
-    The one that is named already where there is one; None for a snapshot without files. InvalidArgumentError for a
-    table that never was partitioned, SnapshotNotFoundError for no such snapshot.
+    Returns the registered file if there is one; None for a snapshot without files. Raises InvalidArgumentError for a
+    table that was never partitioned, SnapshotNotFoundError for an unknown snapshot.
     """
     refresh(iceberg)
     metadata = iceberg.metadata
@@ -103,9 +104,10 @@ def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, fat
 
 
 def partition_statistics(view: SnapshotView) -> pa.Table:
-    """A row for each partition of each spec, in the order of their values.
+    """One row for each partition of each spec, in the order of their values.
 
-    Delete files of the unpartitioned spec of a table that has partitions reach all of them, and are in none.
+    If a partitioned table has delete files of the unpartitioned spec, these reach all partitions and are counted in
+    none.
     """
     groups: dict[tuple[int, tuple[Any, ...]], list[ManifestEntry]] = {}
     for manifest in manifests_of(view):
@@ -134,14 +136,14 @@ def _is_required(view: SnapshotView, name: str, is_required: bool) -> bool:
 
 
 def _partition_field(metadata: TableMetadata, struct: pa.StructType) -> pa.Field:
-    """The struct with the ids of its fields, which `partition_column` has in rising order."""
+    """The struct with the ids of its fields, which are in ascending order in `partition_column`."""
     ids = sorted({field.field_id for spec in metadata.partition_specs for field in spec.fields})
     fields = [each.with_metadata(_id(field_id)) for each, field_id in zip(struct, ids, strict=True)]
     return pa.field("partition", pa.struct(fields), nullable=False, metadata=_id(1))
 
 
 def _order(partition: pa.StructArray) -> pa.Array:
-    """Rising, nulls first."""
+    """The ascending order, nulls first."""
     fields = pa.table(partition.flatten(), names=[str(place) for place in range(partition.type.num_fields)])
     keys = [(name, "ascending", "at_start") for name in fields.column_names]
     return pc.sort_indices(fields, sort_keys=keys)
@@ -152,7 +154,7 @@ def _id(field_id: int) -> dict[str, str]:
 
 
 def _row(entries: Iterable[ManifestEntry], by_id: Mapping[int, Snapshot]) -> dict[str, Any]:
-    """Removed files are not counted, but they were an update of the partition."""
+    """Removed files are not counted, but they count as an update of the partition."""
     entries = list(entries)
     live = [entry.file for entry in entries if entry.status is not EntryStatus.DELETED]
     data = [file for file in live if file.content is FileContent.DATA]

@@ -1,12 +1,12 @@
-"""Moves a branch that every engine reads to the converted state of the branch that is written to (decision 10).
+"""Moves a branch that every engine reads to the converted state of the branch that writers commit to (decision 10).
 
-    target   P -- m1                  carry     m1's files come to the branch, with their sequence numbers
+    target   P -- m1                  carry     m1's files are added to the branch, with their sequence numbers
     branch     b1 -- b2               convert   no equality or range delete is left on the branch
                                       move      both branches to the converted snapshot, in one commit
 
-A writer of the branch that commits more often than a round takes comes first every time. Then the target gets a
-snapshot of its own (`publishing/publish_beside.py`). Whatever happens in between, the target never shows a snapshot
-with deletes that other engines do not read.
+A writer that commits to the branch faster than a round takes wins every time. The target then gets a separate snapshot
+(`publishing/publish_beside.py`). In all cases, the target never shows a snapshot with deletes that other engines cannot
+read.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 _ROUNDS: Final = 10
-"""Times that what came meanwhile, on either branch, is carried and converted; each round has less to do."""
+"""How many times concurrent commits on either branch are carried and converted. Each round has less to do."""
 _ROUNDS_TOGETHER: Final = 3
-"""After so many of them the target no longer waits for a round in which nobody writes to the branch (LK-16)."""
+"""After this number of rounds, the target no longer waits for a round without writes to the branch (LK-16)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishResult(HtmlResult):
-    """What a publish did, or with `dry_run` would do."""
+    """The result of a publish. With `dry_run`: the expected result."""
 
     source: str
     target: str
     snapshot_id: int | None
-    """Where the target is; the branch is there too, unless its writers came first in every round (LK-16)."""
+    """The new snapshot of the target, and of the branch, unless its writers committed first in every round (LK-16)."""
     previous_snapshot_id: int | None
-    """Where the target was."""
+    """The previous snapshot of the target."""
     carried_data_files_count: int = 0
     """Data files that others had appended to the target."""
     carried_records_count: int = 0
@@ -69,7 +69,7 @@ class PublishResult(HtmlResult):
 
 
 class _NotReadyError(Exception):
-    """Something came that has to be carried or converted first."""
+    """A concurrent commit has to be carried or converted first."""
 
 
 def publish(
@@ -81,11 +81,11 @@ def publish(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> PublishResult:
-    """MT-33, LK-16: carry, convert, move both branches or the target alone; the handle moves to the result.
+    """MT-33, LK-16: carry, convert, and move both branches or the target alone. The handle moves to the result.
 
-    Remembers the target in the table property `tableformat.publish-target.<source>` (MT-30). Raises PublishRefusedError
-    when the target has changes that cannot be carried, or the property was removed meanwhile, CommitConflictError when
-    writers of both branches kept coming first; in all cases the target is where it was.
+    The target is recorded in the table property `tableformat.publish-target.<source>` (MT-30). Raises
+    PublishRefusedError if the target has changes that cannot be carried, or the property was removed in the meantime;
+    CommitConflictError if writers of both branches kept committing first. After an error, the target is unchanged.
     """
     started = time.perf_counter()
     refresh(iceberg)
@@ -144,7 +144,7 @@ def _check_branches(metadata: TableMetadata, source: str, target: str) -> None:
 
 
 def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
-    """MT-30: from now on the target takes appends only."""
+    """MT-30: from now on the target accepts only appends."""
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         if publish_target_of(table.metadata, source) == target:
@@ -155,7 +155,7 @@ def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
 
 
 def _still_named(state: TargetState | None, source: str) -> TargetState:
-    """MT-30: the property may be removed while a publish runs."""
+    """MT-30: the property may be removed during a publish."""
     if state is None:
         raise PublishRefusedError(
             f"branch {source!r} was not published: the table property {PUBLISH_TARGET_PREFIX}{source} was removed "
@@ -167,9 +167,9 @@ def _still_named(state: TargetState | None, source: str) -> TargetState:
 def _moving_target(
     planned: SnapshotView, source: str, base: SnapshotView, snapshot: Snapshot
 ) -> UpdatesAndRequirements:
-    """MT-33: the conversion's commit moves the target along, if no commit reached the branch since it was planned.
+    """MT-33: the conversion's commit also moves the target if no commit reached the branch after the plan.
 
-    Where one did, there may be deletes that the conversion has not seen, and the target stays for another round.
+    If one did, there may be deletes that the conversion has not seen, and the target waits for another round.
     """
     planned_id = planned.snapshot.snapshot_id if planned.snapshot is not None else None
     state = _still_named(all_carried(base, source), source)
@@ -180,7 +180,8 @@ def _moving_target(
 
 
 def _move(iceberg: IcebergTable, source: str, target: str, converted: ConvertedSnapshot, *, is_alone: bool) -> None:
-    """The target to where the branch is; alone, to what was planned and converted, if that is not where it is."""
+    """Move the target to the head of the branch. If that fails and `is_alone`, move it to the planned and converted
+    snapshot."""
     try:
         _move_both(iceberg, source)
     except _NotReadyError:
@@ -193,7 +194,7 @@ def _move(iceberg: IcebergTable, source: str, target: str, converted: ConvertedS
 
 
 def _move_both(iceberg: IcebergTable, source: str) -> None:
-    """MT-33: the target to the head of the branch, where the conversion has not moved it already."""
+    """MT-33: move the target to the head of the branch, if the conversion has not done so."""
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         state = head_state(head_view(table.metadata, table.io, source), source)
@@ -210,7 +211,7 @@ def _move_both(iceberg: IcebergTable, source: str) -> None:
 
 
 def _move_target(iceberg: IcebergTable, source: str, converted: ConvertedSnapshot) -> None:
-    """LK-16: to a snapshot of the branch that has no keyed delete, unlike those that came since."""
+    """LK-16: move the target to a snapshot of the branch that has no keyed delete, unlike the later ones."""
     planned_id = converted.snapshot.snapshot_id
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
@@ -225,7 +226,8 @@ def _move_target(iceberg: IcebergTable, source: str, converted: ConvertedSnapsho
 
 
 def _moved(metadata: TableMetadata, state: TargetState, snapshot_id: int) -> tuple[TableUpdate, ...]:
-    """The target, its retention settings as they were, and the tag of what the branch has of it."""
+    """The updates that move the target with its retention settings unchanged, and the tag that records the carried
+    state."""
     ref = metadata.refs[state.name].model_copy(update={"snapshot_id": snapshot_id})
     moved = SetSnapshotRefUpdate.model_validate({"ref-name": state.name, **ref.model_dump(by_alias=True)})
     return moved, state.carried(snapshot_id), *unpin(metadata, state.branch)

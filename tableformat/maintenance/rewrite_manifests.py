@@ -3,8 +3,9 @@
     before    m1: a c | m2: b | m3: a d | m4: c          a scan of partition a reads m1 and m3
     after     m5: a a b | m6: c c d                      a scan of partition a reads m5
 
-Each commit leaves a manifest of whatever it wrote. The planner skips manifests by the bounds of their partitions and of
-their keys (FM-26), so manifests that hold few partitions and a stretch of keys each make plans of filtered scans cheap.
+Each commit leaves a manifest of its own files. The planner skips manifests by the bounds of their partitions and keys
+(FM-26). Filtered scans are therefore cheap to plan if each manifest holds few partitions and a contiguous range of
+keys.
 """
 
 from __future__ import annotations
@@ -39,17 +40,18 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 
 ENTRIES_MAX: Final = 10_000
-"""A filter that leaves one manifest decodes all of it: a twentieth of a second for so many."""
+"""A filter that leaves one manifest decodes all of it, which takes a twentieth of a second for this number of entries.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteManifestsResult(HtmlResult):
-    """What a rewrite of manifests did, or with `dry_run` would do."""
+    """The result of a rewrite of manifests. With `dry_run`: the expected result."""
 
     snapshot_id: int | None
-    """The snapshot of the rewrite; the head found when there was nothing to do or with `dry_run`."""
+    """The snapshot of the rewrite. If there was nothing to do, or with `dry_run`: the head of the branch."""
     rewritten_manifests_count: int = 0
-    """Manifests that are not listed any more."""
+    """Manifests that are no longer listed."""
     added_manifests_count: int = 0
     duration_seconds: float = 0.0
     dry_run: bool = False
@@ -66,11 +68,11 @@ def rewrite_manifests(
 ) -> RewriteManifestsResult:
     """Rewrite the manifests of the branch's newest snapshot, and move the handle to the result.
 
-    `spec_id` limits the job to manifests of one partition spec; None means all of them, each spec in manifests of its
-    own. `sort_by` names the partition fields of the spec, or of the table's current one, that come first in the order;
-    then only this spec is looked at. No file is added or removed. What is in order already is left alone. Safe beside
-    writers: the manifests are made from the head of each commit attempt. InvalidArgumentError for a spec or a field
-    that the table does not have.
+    `spec_id` limits the job to manifests of one partition spec; None means all, with separate manifests for each spec.
+    `sort_by` names the partition fields that come first in the order. They belong to `spec_id` or the table's current
+    spec, and the job is then limited to this spec. No file is added or removed. Manifests that are already in order
+    remain unchanged. Safe with concurrent writers: the manifests are made from the head of each commit attempt. Raises
+    InvalidArgumentError for an unknown spec or field.
     """
     started = time.perf_counter()
     move_to_newest(iceberg)
@@ -90,7 +92,7 @@ def rewrite_manifests(
 
 
 def _positions(spec: PartitionSpec, names: Sequence[str]) -> tuple[int, ...]:
-    """The places of partition fields in the spec."""
+    """The positions of partition fields in the spec."""
     known = [field.name for field in spec.fields]
     if not names:
         raise InvalidArgumentError("sort_by must not be empty: name partition fields, or leave it out.")
@@ -104,14 +106,14 @@ def _positions(spec: PartitionSpec, names: Sequence[str]) -> tuple[int, ...]:
 
 
 class _RewriteOnHead(PlannedChange):
-    """MT-48: planned anew from the head of each attempt, so no commit of others is a conflict."""
+    """MT-48: planned again on the head of each attempt, so other commits never cause a conflict."""
 
     def __init__(self, spec_id: int | None, fields_first: tuple[int, ...], progress: Progress | None) -> None:
         self._spec_id = spec_id
         self._fields_first = fields_first
         self._progress = progress
         self.rewrite: ManifestRewrite | None = None
-        """The last that was planned."""
+        """The last planned rewrite."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
@@ -122,9 +124,9 @@ class _RewriteOnHead(PlannedChange):
 def plan_manifests(
     view: SnapshotView, spec_id: int | None, fields_first: tuple[int, ...] = (), progress: Progress | None = None
 ) -> ManifestRewrite | None:
-    """MT-48: the manifests to put together anew and their entries; None when all are in order.
+    """MT-48: the manifests to replace, and their entries in new clusters; None if all are in order.
 
-    `fields_first` are the places of partition fields of the spec that come first in the order.
+    `fields_first` are the positions of partition fields of the spec that come first in the order.
     """
     properties = view.metadata.properties
     target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
@@ -157,7 +159,8 @@ def plan_manifests(
 
 
 def _names_removed_files(manifest: ManifestFile) -> bool:
-    """MT-48: whether it has entries of files that were removed, with bounds of rows that may be deleted for good."""
+    """MT-48: whether the manifest has entries of removed files, whose bounds are from rows that may be deleted for
+    good."""
     return manifest.deleted_files_count > 0
 
 
@@ -174,8 +177,8 @@ def _clusters(
     target_bytes: int,
     order: Callable[[ManifestEntry], tuple[Any, ...]],
 ) -> list[tuple[ManifestEntry, ...]]:
-    """The entries in order, in manifests of about the target size, of at most `ENTRIES_MAX` entries, and of equally
-    many."""
+    """The entries in order, in manifests of about the target size and of equal numbers of entries, at most
+    `ENTRIES_MAX`."""
     ordered = sorted((entry for part in entries for entry in part), key=order)
     if not ordered:
         return []
@@ -185,7 +188,7 @@ def _clusters(
 
 
 def _is_in_order(before: Sequence[Sequence[ManifestEntry]], after: Sequence[Sequence[ManifestEntry]]) -> bool:
-    """Whether the same files lie together before and after, so that writing them again would gain nothing."""
+    """Whether the same files are together before and after, so that rewriting them would gain nothing."""
 
     def together(parts: Sequence[Sequence[ManifestEntry]]) -> set[frozenset[tuple[str, int | None]]]:
         return {
@@ -197,8 +200,8 @@ def _is_in_order(before: Sequence[Sequence[ManifestEntry]], after: Sequence[Sequ
 
 
 def _order(entry: ManifestEntry, key: KeyColumns | None, fields_first: tuple[int, ...]) -> tuple[Any, ...]:
-    """By partition, nulls first, NaN last, then by smallest key; equal ones and delete files stay in the order they
-    had."""
+    """The order by partition, nulls first, NaN last, then by smallest key. Equal entries and delete files keep their
+    order."""
     file = entry.file
     values = (*(file.partition[place] for place in fields_first), *file.partition)
     smallest = key_bounds(file, key).lower if key is not None and isinstance(file, DataFile) else b""

@@ -1,10 +1,10 @@
-"""Runs all maintenance jobs of a branch, in an order in which none undoes or blocks another (MT-60).
+"""Runs all maintenance jobs of a branch, in an order in which no job undoes or blocks another (MT-60).
 
-advance window, apply retention      what is old goes before anything is done to it
+advance window, apply retention      old rows are removed before any work is spent on them
 convert, drop dead, merge ranges     deletes next: compaction then has fewer to apply
-compact, rewrite manifests           data then, and the manifests that name it
-publish                              the branch as it is by now, for those who read its target
-expire, remove orphans               files last: what the jobs before replaced may go when it is old enough
+compact, rewrite manifests           then data, and the manifests that name it
+publish                              the state that the branch now has, for readers of its target
+expire, remove orphans               files last: replaced files may be removed when they are old enough
 """
 
 from __future__ import annotations
@@ -64,41 +64,41 @@ JOBS: Final = (
 )
 """In the order in which they run."""
 _REWRITE_FILES: Final = frozenset(JOBS[:6])
-"""Jobs that a branch which others are published to does not take (MT-30)."""
+"""Jobs that do not run on a branch that is a publish target (MT-30)."""
 
 
 class JobStatus(Enum):
-    """How a job ended."""
+    """The outcome of a job."""
 
     DONE = "done"
     SKIPPED = "skipped"
-    """Not run; the reason says why."""
+    """Not run; `reason` has the cause."""
     OUT_OF_TIME = "out of time"
-    """Stopped by the time budget; what it had committed by then stays."""
+    """Stopped by the time budget. Its commits stay."""
     FAILED = "failed"
-    """An error of this library; the table is as the jobs before left it."""
+    """An error of this library. The table has the state that the earlier jobs left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """One job of a run."""
+    """The report of one job of a run."""
 
     job: str
     status: JobStatus
     reason: str = ""
-    """Why it was skipped, or the error."""
+    """The cause of skipping the job, or the error."""
     result: Any = None
-    """The job's own result, where it ran to its end."""
+    """The result of the job, if it completed."""
     duration_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult(HtmlResult):
-    """What a run did, job by job in order; prints as text."""
+    """The reports of all jobs of a run, in order, with a text display."""
 
     jobs: tuple[JobReport, ...]
     rewritten_bytes: int = 0
-    """Bytes of data that were rewritten, of all jobs."""
+    """Bytes of data that all jobs rewrote."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -108,7 +108,7 @@ class RunResult(HtmlResult):
         return all(report.status in (JobStatus.DONE, JobStatus.SKIPPED) for report in self.jobs)
 
     def report_of(self, job: str) -> JobReport:
-        """InvalidArgumentError for a job that there is not."""
+        """Raises InvalidArgumentError for an unknown job."""
         for report in self.jobs:
             if report.job == job:
                 return report
@@ -124,7 +124,7 @@ class RunResult(HtmlResult):
 
 
 class _OutOfTimeError(Exception):
-    """Raised in a job's progress call when the time budget is used up."""
+    """Raised in a job's progress call if the time budget is used up."""
 
 
 _Job: TypeAlias = Callable[[], Any]
@@ -141,11 +141,11 @@ def run_jobs(
     executor: Executor = LOCAL,
     progress: Progress | None = None,
 ) -> RunResult:
-    """MT-60: run the jobs; an error of one is reported and the next goes on. An unknown outcome ends the run.
+    """MT-60: run the jobs. An error of a job is reported, and the next job runs. An unknown outcome ends the run.
 
-    `time_budget_seconds`: no job begins later, and conversion and compaction stop there; removals of files, which
-    only clean up, are not cut short. `byte_budget`: bytes of data that compaction reads to rewrite, less what was
-    rewritten before it. `only` limits the run to some jobs. InvalidArgumentError for a budget or a job that is none.
+    `time_budget_seconds`: no job begins later, and conversion and compaction stop then. Removals of files, which only
+    clean up, are not interrupted. `byte_budget`: the bytes that compaction reads, minus the bytes that earlier jobs
+    rewrote. `only` limits the run to some jobs. Raises InvalidArgumentError for an invalid budget or an unknown job.
     """
     jobs = _checked(only, time_budget_seconds, byte_budget)
     task_runner(executor)  # refuses what is no executor, before any job runs
@@ -172,7 +172,7 @@ def _checked(only: tuple[str, ...] | None, seconds: float | None, budget_bytes: 
 
 
 class _Run:
-    """One run. Its state is what is left of the budgets."""
+    """One run. Its state is the rest of the budgets."""
 
     def __init__(
         self,
@@ -214,13 +214,13 @@ class _Run:
         self._tell(len(jobs), len(jobs), "jobs")
 
     def _no_reason_to_run(self, name: str, metadata: TableMetadata) -> str:
-        """Why a job is left out; empty when it is not."""
+        """The reason to skip a job; empty if it has to run."""
         if self._is_out_of_time():
             return f"the time budget of {self._time_budget_seconds} s is used up"
         return self._does_not_apply(name, metadata)
 
     def _does_not_apply(self, name: str, metadata: TableMetadata) -> str:
-        """Why a job has nothing to do for this branch; empty when it may have."""
+        """The reason why a job has nothing to do on this branch; empty if it may have work."""
         sources = published_to(metadata, self._branch)
         if sources and name in _REWRITE_FILES:
             return f"branch {sources[0]!r} is published here, so deletes and rewrites are made there"
@@ -235,7 +235,7 @@ class _Run:
         return ""
 
     def _no_window(self, metadata: TableMetadata) -> str:
-        """Why no window moves: the table has none, or one over numbers, which have no clock."""
+        """The reason why no window moves: the table has none, or the window is over numbers, which have no clock."""
         try:
             defined = range_partitions_of(metadata.properties, metadata.schema())
         except UnsupportedFeatureError as error:
