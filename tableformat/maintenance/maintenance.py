@@ -377,7 +377,7 @@ class Maintenance:
         target_file_size_bytes     default `write.target-file-size-bytes`; files below three quarters of it are small
         min_input_files            number of small files from which they are merged, default 5
         delete_ratio_threshold     share of deleted rows from which a file is rewritten, default 0.3
-        delete_file_threshold      pending delete files from which a file is rewritten; by default, the number is ignored
+        delete_file_threshold      pending delete files from which a file is rewritten; by default it is ignored
         max_file_group_size_bytes  bytes of small files that are merged together, default ten target sizes
         max_rewritten_bytes        bytes that all groups read; the groups that save most for each byte come first
         rewrite_all                rewrite every file, regardless of its state

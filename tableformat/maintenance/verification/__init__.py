@@ -1,6 +1,7 @@
-"""Whether a table is what its metadata says: every file, count, bound, order and checksum.
+"""Checks whether a table matches its metadata: every file, count, bound, order and checksum.
 
-`verify` asks everything and gives a `VerifyResult`; `repair` mends what loses nothing. `census` reads the manifests of
-all snapshots once, `metadata_checks` and `snapshot_checks` look at what they state, `stored_files` at sizes,
-`data_rows` and `delete_contents` at what is inside. `remedies` says what to do about each finding.
+`verify` runs all checks and returns a `VerifyResult`; `repair` fixes everything that can be fixed without loss.
+`census` reads the manifests of all snapshots once. `metadata_checks` and `snapshot_checks` check their contents,
+`stored_files` checks sizes, `data_rows` and `delete_contents` check the contents of files. `remedies` adds advice to
+each finding.
 """

@@ -1,7 +1,7 @@
 """The manifests of the verified snapshots, read once, and every file that they name, by number.
 
-Numbers instead of paths make the questions about whole snapshots (is a file live twice, is the data file of a vector
-live) array operations: a thousand snapshots share most of their manifests.
+Numbers instead of paths turn checks of whole snapshots into array operations, such as "is a file live twice" and "is
+the data file of a vector live". A thousand snapshots share most of their manifests.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from tableformat.metadata.manifests.manifest_reader import decode_manifest, live
 from tableformat.metadata.partition_identity import partition_of
 
 ManifestKey: TypeAlias = tuple[str, int | None, int | None]
-"""A manifest and the numbers that its entries inherit from the list: those of another list may differ."""
+"""A manifest and the numbers that its entries inherit from the manifest list. Another list may have different numbers.
+"""
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 NO_FILE: Final = -1
-"""In place of a file's number: the file is live in none of the snapshots."""
+"""Instead of a file's number: the file is not live in any of the snapshots."""
 SEVERAL: Final = -2
-"""In place of a data file's number: the delete file may name any number of them."""
+"""Instead of a data file's number: the delete file may name any number of data files."""
 TOTALS: Final = tuple(count_totals(()))
 """Names of the totals of a summary."""
 
@@ -48,9 +49,9 @@ class ManifestContents:
 
     numbers: Numbers
     first_row_ids: Numbers
-    """For each of them; -1 where it has none."""
+    """The first row id of each file; -1 if it has none."""
     totals: dict[str, int]
-    """What they add to the totals of a summary."""
+    """The contribution of the files to the totals of a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class SnapshotContents:
     snapshot: Snapshot
     manifests: tuple[ManifestFile, ...]
     is_whole: bool
-    """Whether its list and all its manifests could be read; otherwise nothing is known of what it lacks."""
+    """Whether its list and all its manifests could be read. If not, missing files cannot be concluded."""
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class Census:
 
     metadata: TableMetadata
     files: list[DataFile | DeleteFile] = field(default_factory=list)
-    """By number; each file once, as the first manifest states it."""
+    """By number. Each file is included once, as the first manifest states it."""
     contents: dict[ManifestKey, ManifestContents] = field(default_factory=dict)
     snapshots: list[SnapshotContents] = field(default_factory=list)
     """Oldest first."""
@@ -90,19 +91,20 @@ class Census:
         return [file for file in self.files if isinstance(file, DeleteFile)]
 
     def live(self, contents: SnapshotContents) -> tuple[Numbers, Numbers]:
-        """Numbers and first row ids of the snapshot's live files; a file that is live twice is there twice."""
+        """Numbers and first row ids of the snapshot's live files. A file that is live twice is included twice."""
         found = [self.contents[key_of(each)] for each in contents.manifests if key_of(each) in self.contents]
         if not found:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return np.concatenate([each.numbers for each in found]), np.concatenate([each.first_row_ids for each in found])
 
     def totals(self, contents: SnapshotContents) -> Iterator[dict[str, int]]:
-        """What each manifest of the snapshot adds to the totals of its summary."""
+        """The contribution of each manifest of the snapshot to the totals of its summary."""
         for manifest in contents.manifests:
             yield self.contents[key_of(manifest)].totals
 
     def numbers_at(self, locations: Iterable[str]) -> dict[str, list[int]]:
-        """The files at each of the locations: one, or several vectors of one Puffin file; none for other files."""
+        """The numbers of the files at each location: one, or several vectors of one Puffin file; empty for unknown
+        files."""
         wanted: dict[str, list[int]] = {location: [] for location in locations}
         for (location, _), number in self._numbers.items():
             if location in wanted:
@@ -110,7 +112,7 @@ class Census:
         return wanted
 
     def add(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> Iterator[Flaw]:
-        """DA-9: take in a manifest; a file that another one states with other numbers is a flaw, unless a snapshot was
+        """DA-9: add a manifest. A file that another manifest states with other numbers is a flaw, unless a snapshot was
         cherry-picked (SP-24)."""
         live = [entry.file for entry in live_entries(entries)]
         numbers = np.empty(len(live), np.int64)
@@ -134,7 +136,7 @@ class Census:
         )
 
     def columns(self) -> FileColumns:
-        """What whole snapshots are asked about, after the last manifest was added."""
+        """The columns for the checks of whole snapshots, after the last manifest was added."""
         deletes = [(number, file) for number, file in enumerate(self.files) if isinstance(file, DeleteFile)]
         named = np.full(len(self.files), SEVERAL, np.int64)
         is_row_delete = np.zeros(len(self.files), np.bool_)
@@ -162,15 +164,15 @@ class Census:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """Facts of all files, by number."""
+    """Properties of all files, by number."""
 
     is_data: npt.NDArray[np.bool_]
     is_row_delete: npt.NDArray[np.bool_]
     is_vector: npt.NDArray[np.bool_]
     named: Numbers
-    """The only data file that a row delete names; NO_FILE, or SEVERAL."""
+    """The only data file that a row delete names; NO_FILE or SEVERAL otherwise."""
     partitions: Numbers
-    """The same number for files of one partition."""
+    """A number for the partition of each file, the same for files of one partition."""
     record_counts: Numbers
     sequence_numbers: Numbers
 
@@ -178,7 +180,7 @@ class FileColumns:
 def take_census(
     metadata: TableMetadata, io: FileIO, snapshots: Sequence[Snapshot], thread_count: int
 ) -> tuple[Census, list[tuple[ManifestFile, tuple[ManifestEntry, ...]]], list[Flaw]]:
-    """The census, each manifest with its entries, and what could not be read. Nothing comes from a cache."""
+    """Returns the census, each manifest with its entries, and the flaws of unreadable files. Caches are not used."""
     census = Census(metadata)
     flaws: list[Flaw] = []
     lists = _answers(lambda each: confirmed(lambda: _manifests(io, each), _as_flaws), snapshots, thread_count)
@@ -236,7 +238,7 @@ def _as_flaws(answer: object) -> Iterator[Flaw]:
 
 
 def _was_added_again(known: DataFile | DeleteFile, stated: DataFile | DeleteFile) -> bool:
-    """MT-72: each entry is of a commit of its own, whose number the file has there."""
+    """MT-72: each of the two entries comes from a separate commit and has the number of that commit."""
     return (
         known.sequence_number == known.file_sequence_number
         and stated.sequence_number == stated.file_sequence_number
@@ -249,6 +251,6 @@ def _identity(file: DataFile | DeleteFile) -> tuple[int | None, int, int]:
 
 
 def _answers(call: Callable[[TaskT], ResultT], tasks: Sequence[TaskT], thread_count: int) -> list[ResultT]:
-    """The answer to each task, in the order of the tasks."""
+    """The result of each task, in the order of the tasks."""
     answers = dict(in_threads(call, tasks, thread_count, discard=lambda _result: None))
     return [answers[index] for index in range(len(tasks))]

@@ -1,4 +1,4 @@
-"""The rows of data files and equality delete files against what their manifest entries state (MT-74)."""
+"""Compares the rows of data files and equality delete files with their manifest entries (MT-74)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tableformat.properties import name_mapping
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024
 _BATCH_ROWS_MAX: Final = 16_384
-"""Rows of dictionary codes are far larger decoded than the footer says."""
+"""Rows with dictionary codes are far larger when decoded than by the footer."""
 _BUFFER_BYTES: Final = 1024 * 1024
 
 
 @dataclass(slots=True)
 class FileReport:
-    """What was found in one file."""
+    """The findings in one file."""
 
     flaws: list[Flaw] = field(default_factory=list)
     row_count: int = 0
@@ -46,14 +46,14 @@ class RowContext:
     metadata: TableMetadata
     io: FileIO
     fields: Mapping[int, NestedField]
-    """Every field that the table has had (DA-6)."""
+    """Every field in the history of the table (DA-6)."""
 
 
 def verify_rows(file: ContentFile, context: RowContext, field_ids: Collection[int] | None = None) -> FileReport:
     """MT-74: read every page of every column, and compare the rows with the entry.
 
-    `field_ids` limits the columns that are compared: of an equality delete file only those that it deletes by count.
-    Holds one batch of rows, however large the row groups are.
+    `field_ids` limits the columns that are compared: for an equality delete file only its delete columns. Holds one
+    batch of rows, regardless of the size of the row groups.
     """
     report = FileReport()
     try:
@@ -81,7 +81,7 @@ def verify_rows(file: ContentFile, context: RowContext, field_ids: Collection[in
 
 
 def checked_batches(file: OpenedFile) -> Iterator[pa.RecordBatch]:
-    """All columns of all rows, a batch at a time; CorruptFileError for a page whose checksum does not match."""
+    """All columns of all rows, in batches. Raises CorruptFileError for a page whose checksum does not match."""
     for group in range(file.row_group_count):
         row_group = file.metadata.row_group(group)
         stored_width = row_group.total_byte_size / max(row_group.num_rows, 1)
@@ -107,7 +107,7 @@ def _column_checks(
 def _data_checks(file: DataFile, opened: OpenedFile, context: RowContext, report: FileReport) -> Iterator[RowCheck]:
     sorted_by = [field_id for field_id in opened.sorted_by or () if field_id in opened.leaves]
     if sorted_by:
-        # A column that the file does not have is one value in all its rows.
+        # A column that the file does not have has the same value in all its rows.
         names = [context.fields[each].name if each in context.fields else f"field {each}" for each in sorted_by]
         yield OrderCheck(file, [opened.leaves[each].path for each in sorted_by], names)
     spec = context.metadata.specs()[file.spec_id]
@@ -125,7 +125,7 @@ def _data_checks(file: DataFile, opened: OpenedFile, context: RowContext, report
 
 
 def _schema_with(metadata: TableMetadata, field_ids: Sequence[int]) -> Schema | None:
-    """The whole columns that hold these fields, from the newest schema that has all of them."""
+    """The complete top-level columns that contain these fields, from the newest schema that has all of them."""
     older = sorted(metadata.schemas, key=lambda schema: schema.schema_id, reverse=True)
     for schema in (metadata.schema(), *older):
         names = [schema.find_column_name(field_id) for field_id in field_ids]

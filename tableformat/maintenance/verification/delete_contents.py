@@ -1,4 +1,4 @@
-"""What is inside delete files: positions, vectors, keys and spans (MT-75)."""
+"""Checks the contents of delete files: positions, vectors, keys and spans (MT-75)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadabl
 def verify_deletes(
     deletes: Sequence[DeleteFile], context: RowContext, data_files: Mapping[str, DataFile]
 ) -> FileReport:
-    """MT-75: the delete files at one location: one, or the vectors of one Puffin file.
+    """MT-75: check the delete files at one location: a single one, or the vectors of one Puffin file.
 
-    `data_files` are all of the verified snapshots, by location.
+    `data_files` are the data files of all verified snapshots, by location.
     """
     report = FileReport()
     try:
@@ -63,7 +63,7 @@ def verify_deletes(
 def _opened(
     delete: DeleteFile, context: RowContext, ask: Callable[[OpenedFile], Iterator[Flaw]]
 ) -> tuple[bool, list[Flaw]]:
-    """Whether the file has checksums, and the answers about it."""
+    """Whether the file has checksums, and the flaws found in it."""
     name_mapping = POSITION_DELETE_COLUMNS if delete.kind is DeleteKind.POSITION else None
     with open_parquet(context.io, delete, name_mapping=name_mapping) as file:
         has_checksums = has_page_checksums(file.metadata, file.source)
@@ -75,7 +75,7 @@ def _opened(
 
 
 def _position_flaws(delete: DeleteFile, data_files: Mapping[str, DataFile]) -> Callable[[OpenedFile], Iterator[Flaw]]:
-    """DA-10: the rows that it names are there. Data files that are not live are no matter of the file."""
+    """DA-10: checks that the rows that it names exist. Data files that are not live are ignored."""
 
     def ask(file: OpenedFile) -> Iterator[Flaw]:
         ends: dict[str, int] = {}
@@ -108,7 +108,8 @@ def _position_flaws(delete: DeleteFile, data_files: Mapping[str, DataFile]) -> C
 def _vector_flaws(
     vectors: Sequence[DeleteFile], context: RowContext, data_files: Mapping[str, DataFile]
 ) -> Iterator[Flaw]:
-    """DA-7: each vector is where the Puffin footer has one of its data file, and names rows that are there."""
+    """DA-7: checks that each vector is at a position where the Puffin footer has a vector of its data file, and that
+    the rows that it names exist."""
     location = vectors[0].file_path
     loader = DeleteLoader.of(context.metadata, context.io)
     blobs = {(blob.offset, blob.length_bytes): blob for blob in read_footer(context.io, location).blobs}
@@ -131,8 +132,8 @@ def _vector_flaws(
 
 
 def _span_flaws(delete: DeleteFile, context: RowContext) -> Callable[[OpenedFile], Iterator[Flaw]]:
-    """RD-7, RD-8, RD-13: sorted and disjoint spans, none newer than the file, those of the entry and within its
-    bounds."""
+    """RD-7, RD-8, RD-13: checks that the spans are sorted and disjoint, not newer than the file, equal to the spans in
+    the entry, and within its bounds."""
 
     def ask(file: OpenedFile) -> Iterator[Flaw]:
         number = committed_sequence_number(delete)
@@ -168,7 +169,8 @@ def _carried_flaws(delete: DeleteFile, context: RowContext, spans: SpanArray) ->
 
 
 def _bound_flaws(delete: DeleteFile, spans: SpanArray) -> Iterator[Flaw]:
-    """Bounds in the entry leave out no key that the spans delete: they are those of the spans, or wider."""
+    """Checks that the bounds in the entry include every key that the spans delete: they are the bounds of the spans, or
+    wider."""
     lowest, highest = entry_bounds(spans)
     for field_id, column_type in zip(spans.key.field_ids, spans.key.types, strict=True):
         for stated, found, is_upper in (
@@ -186,7 +188,7 @@ def _bound_flaws(delete: DeleteFile, spans: SpanArray) -> Iterator[Flaw]:
 
 
 def _beyond(delete: DeleteFile, end: int, data: DataFile | None) -> Iterator[Flaw]:
-    """Positions are numbers of rows, from 0."""
+    """Checks that the positions are row numbers of the data file, from 0."""
     if data is not None and end > data.record_count:
         what = f"it names position {end - 1:,} of {data.file_path}, which has {data.record_count:,} rows"
         yield Flaw(FindingKind.WRONG_POSITION, delete.file_path, what)

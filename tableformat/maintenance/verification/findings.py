@@ -1,4 +1,4 @@
-"""What a verification found, as data (MT-70)."""
+"""The findings of a verification, as data (MT-70)."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from tableformat.markup.results import HtmlResult
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     ERROR = "error"
-    """Rows cannot be read, or some reader may read wrong ones."""
+    """Rows cannot be read, or a reader may return wrong rows."""
     WARNING = "warning"
     """Every reader of the format returns the right rows."""
 
 
 class FindingKind(StrEnum):
-    """What is wrong."""
+    """The kind of a finding."""
 
     MISSING_FILE = "missing-file"
-    """A file that a retained snapshot needs is not there."""
+    """A file that a retained snapshot needs does not exist."""
     WRONG_SIZE = "wrong-size"
-    """The file is not as long as the metadata states: it was cut off, or is another one."""
+    """The length of the file differs from the metadata: it was truncated, or is a different file."""
     UNREADABLE_FILE = "unreadable-file"
-    """The file is not what it claims to be."""
+    """The file does not have the format that it claims to have."""
     WRONG_CHECKSUM = "wrong-checksum"
-    """Bytes were changed after they had been written."""
+    """Bytes were changed after they were written."""
     WRONG_COUNT = "wrong-count"
-    """The metadata states another number of files, rows, nulls or positions than there are."""
+    """The number of files, rows, nulls or positions differs from the metadata."""
     WRONG_BOUNDS = "wrong-bounds"
-    """A value lies outside of the bounds stated: filters may leave its file out."""
+    """A value is outside the stated bounds, so filters may skip its file."""
     WRONG_ORDER = "wrong-order"
-    """The sort marker promises an order that the rows do not have (RD-11)."""
+    """The rows are not in the order of the sort marker (RD-11)."""
     WRONG_PARTITION = "wrong-partition"
-    """Rows of other partitions than the one stated."""
+    """Rows belong to other partitions than the stated one."""
     WRONG_POSITION = "wrong-position"
     """A position delete or vector names rows that the data file does not have."""
     WRONG_SPANS = "wrong-spans"
-    """A manifest entry carries other spans than its range delete file (RD-13), or spans are newer than the file."""
+    """A manifest entry has other spans than its range delete file (RD-13), or spans are newer than the file."""
     WRONG_SEQUENCE_NUMBER = "wrong-sequence-number"
-    """Numbers that no order of commits gives (DA-9): deletes may reach other rows than they should."""
+    """Sequence numbers that no order of commits produces (DA-9). Deletes may reach wrong rows."""
     WRONG_ROW_IDS = "wrong-row-ids"
-    """Row ids that are missing, given twice, or not given yet."""
+    """Row ids that are missing, used twice, or not assigned yet."""
     DUPLICATE_FILE = "duplicate-file"
-    """A file is live twice in one snapshot: its rows are read twice."""
+    """A file is live twice in one snapshot, so its rows are read twice."""
     DUPLICATE_VECTOR = "duplicate-vector"
     """A data file has two deletion vectors in one snapshot (DA-7)."""
     UNKNOWN_COLUMN = "unknown-column"
-    """A delete file goes by a column that no schema of the table has had."""
+    """A delete file has a delete column that was in no schema of the table."""
     UNKNOWN_SPEC = "unknown-spec"
-    """A manifest is of a partition spec that the table does not have."""
+    """A manifest has a partition spec that the table does not have."""
     BROKEN_REFERENCE = "broken-reference"
-    """A branch or tag is at a snapshot that is not retained."""
+    """A branch or tag refers to a snapshot that is not retained."""
     DANGLING_VECTOR = "dangling-vector"
-    """A deletion vector whose data file is not live."""
+    """A deletion vector has a data file that is not live."""
     DEAD_DELETE = "dead-delete"
-    """A position delete file all of whose data files are not live."""
+    """A position delete file has no live data file."""
     WRONG_TOTAL = "wrong-total"
-    """The summary of a snapshot states other totals than its manifests. No reader needs them."""
+    """The totals in the summary of a snapshot differ from its manifests. No reader needs them."""
     MISSING_STATISTICS = "missing-statistics"
-    """A statistics file is not there. No reader needs it."""
+    """A statistics file does not exist. No reader needs it."""
     MISSING_LOG = "missing-log"
-    """An older metadata file of the metadata log is not there. No reader needs it."""
+    """An older metadata file of the metadata log does not exist. No reader needs it."""
     NOT_CHECKED = "not-checked"
-    """A file of a form that this library cannot read."""
+    """This library cannot read the format of the file."""
 
 
 _WARNINGS: Final = frozenset(
@@ -85,15 +85,15 @@ _WARNINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that a check found, before it is known what to do about it."""
+    """A finding of a check, without advice yet."""
 
     kind: FindingKind
     location: str
-    """The file that is wrong, or that states what is wrong."""
+    """The file that is wrong, or that has the wrong statement."""
     what: str
     """One clause with the numbers."""
     number: int | None = None
-    """Which file of the census it is about, where several vectors are at one location."""
+    """The number of the file in the census, if several vectors are at one location."""
 
     @property
     def severity(self) -> Severity:
@@ -102,25 +102,25 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationFinding:
-    """Something that is not as it should be."""
+    """A finding with advice."""
 
     kind: FindingKind
     severity: Severity
     file: str
-    """Location of the file that is wrong, or of the one that states what is wrong."""
+    """Location of the file that is wrong, or that has the wrong statement."""
     what: str
     """One clause with the numbers."""
     next_step: str
-    """What to do about it."""
+    """The advice."""
     command: str | None = None
-    """A call that does so."""
+    """A call that carries out the advice."""
     snapshot_ids: tuple[int, ...] = ()
     """The verified snapshots that need the file, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyResult(HtmlResult):
-    """What was looked at, and what was found; prints as text."""
+    """The scope of a verification and its findings, with a text display."""
 
     table: str
     branch: str
@@ -133,14 +133,14 @@ class VerifyResult(HtmlResult):
     row_count: int = 0
     """Rows of data files that were read; 0 without `deep`."""
     unchecksummed_file_count: int = 0
-    """Parquet files that were read and hold no page checksums: a changed value in them cannot be told."""
+    """Parquet files without page checksums that were read. A changed value in them cannot be detected."""
     duration_seconds: float = 0.0
     findings: tuple[VerificationFinding, ...] = ()
     """Errors first."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is no finding of severity error."""
+        """Whether no finding has the severity error."""
         return not self.errors
 
     @property
@@ -152,7 +152,7 @@ class VerifyResult(HtmlResult):
         return tuple(each for each in self.findings if each.severity is Severity.WARNING)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON takes it."""
+        """The result as JSON-compatible data."""
         return {**dataclasses.asdict(self), "is_clean": self.is_clean}
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether manifest lists, manifests and their entries agree with one another (MT-72)."""
+"""Checks that manifest lists, manifests and their entries agree with each other (MT-72)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tableformat.metadata.partition_column import schemas_newest_first
 
 
 def reference_flaws(metadata: TableMetadata, location: str) -> Iterator[Flaw]:
-    """MT-72: every branch and tag is at a retained snapshot, and every snapshot is younger than its parent."""
+    """MT-72: checks that every branch and tag refers to a retained snapshot, and every snapshot is younger than its
+    parent."""
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     for name, ref in metadata.refs.items():
         if ref.snapshot_id not in by_id:
@@ -55,7 +56,8 @@ def reference_flaws(metadata: TableMetadata, location: str) -> Iterator[Flaw]:
 
 
 def list_flaws(contents: SnapshotContents) -> Iterator[Flaw]:
-    """DA-9, MT-72: a snapshot lists no manifest that is younger than itself, and none twice."""
+    """DA-9, MT-72: checks that a snapshot lists no manifest that is younger than the snapshot, and no manifest
+    twice."""
     snapshot = contents.snapshot
     for manifest in contents.manifests:
         if (manifest.sequence_number or 0) > (snapshot.sequence_number or 0):
@@ -73,7 +75,8 @@ def manifest_flaws(
     metadata: TableMetadata,
     fields: Mapping[int, NestedField],
 ) -> Iterator[Flaw]:
-    """MT-72: what a list says of a manifest holds for its entries, and what entries say makes sense."""
+    """MT-72: checks that the list's statements about a manifest are true for its entries, and that the entries are
+    valid."""
     yield from _count_flaws(manifest, entries)
     yield from _number_flaws(manifest, entries)
     yield from _summary_flaws(manifest, entries, metadata)
@@ -104,8 +107,8 @@ def _count_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> It
 
 
 def _number_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> Iterator[Flaw]:
-    """DA-9: data number <= number of the commit that added the file <= number of the manifest, for live files; the
-    smallest data number that the list states is none that a file is below."""
+    """DA-9: checks that, for live files, data sequence number <= sequence number of the commit that added the file <=
+    sequence number of the manifest. No file may have a smaller data sequence number than the minimum in the list."""
     own = manifest.sequence_number or 0
     smallest = manifest.min_sequence_number or 0
     for entry in live_entries(entries):
@@ -120,7 +123,8 @@ def _number_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> I
 
 
 def _summary_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry], metadata: TableMetadata) -> Iterator[Flaw]:
-    """Planning skips a manifest whose partition summaries leave out a partition of it."""
+    """Planning skips a manifest if its partition summaries exclude a partition, so they must cover all partitions in
+    it."""
     if manifest.partitions is None:
         return
     spec = metadata.specs()[manifest.partition_spec_id]
@@ -150,7 +154,7 @@ def _summary_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry], met
 def _outside_summary(
     summary: PartitionFieldSummary, field_type: PrimitiveType, live: Sequence[ContentFile], position: int, location: str
 ) -> str | None:
-    """A partition that the summary says is not there."""
+    """A partition of a live file that the summary excludes."""
     lower, upper = (
         None if bound is None else from_bound(bound, field_type, location=location)
         for bound in (summary.lower_bound, summary.upper_bound)
@@ -171,7 +175,7 @@ def _outside_summary(
 
 
 def _column_flaws(delete: DeleteFile, fields: Mapping[int, NestedField]) -> Iterator[Flaw]:
-    """DA-6: every delete column is one that some schema of the table has had, and is primitive."""
+    """DA-6: checks that every delete column was in a schema of the table, and is primitive."""
     for field_id in delete.equality_ids or ():
         field = fields.get(field_id)
         if field is None:

@@ -1,4 +1,4 @@
-"""What to do about a finding, and which snapshots it concerns (MT-76)."""
+"""Gives advice for a finding, and the snapshots that it affects (MT-76)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
 
 Place: TypeAlias = tuple[str, int | None]
-"""A location, and the number of the file there that is meant, where it is one of several."""
+"""A location, and the number of the file if several files are there."""
 
 _NEXT_STEPS: Final = {
     FindingKind.WRONG_TOTAL: "Take no counts from summaries; rows are read right.",
@@ -25,7 +25,7 @@ _NEXT_STEPS: Final = {
     FindingKind.NOT_CHECKED: "Check it with the engine that wrote it, or rewrite it as Parquet.",
     FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or create it again at a retained snapshot.",
 }
-"""Where it does not depend on which snapshots need the file."""
+"""Advice that does not depend on which snapshots need the file."""
 _DAMAGED: Final = frozenset(
     {FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE, FindingKind.UNREADABLE_FILE, FindingKind.WRONG_CHECKSUM}
 )
@@ -35,14 +35,14 @@ _COMPARE: Final = "Compare it with a copy: either it was changed afterwards, or 
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """Turns what checks found into findings that say what to do."""
+    """Turns flaws into findings with advice."""
 
     metadata: TableMetadata
     branch: str
     needs: Mapping[Place, frozenset[int]]
-    """For the place of each flaw the verified snapshots that have it."""
+    """For the location of each flaw, the verified snapshots that have it."""
     broken: frozenset[int]
-    """Snapshots that an error concerns."""
+    """Snapshots with an error."""
 
     @staticmethod
     def of(census: Census, branch: str, flaws: Sequence[Flaw]) -> Remedies:
@@ -51,7 +51,7 @@ class Remedies:
         return Remedies(census.metadata, branch, needs, frozenset().union(*errors))
 
     def finding(self, flaw: Flaw) -> VerificationFinding:
-        """MT-76: every finding says what to do next, and where that is a call, which."""
+        """MT-76: the finding with the next step and, if it is a call, the call."""
         needed_by = self.needs[place_of(flaw)]
         next_step, command = self._next_step(flaw.kind, needed_by)
         return VerificationFinding(
@@ -72,7 +72,8 @@ class Remedies:
         return (_NEXT_STEPS[kind], None) if kind in _NEXT_STEPS else self._way_back(kind, needed_by)
 
     def _way_back(self, kind: FindingKind, needed_by: frozenset[int]) -> tuple[str, str | None]:
-        """The newest snapshot of the branch that does without the file, which is an error of all that have it."""
+        """Advice for a flaw of all snapshots that have the file: restore the file, or return to the newest snapshot of
+        the branch without an error."""
         if not needed_by:
             return "Restore the metadata file from a copy, or register an older one of the metadata log.", None
         head = self._head()
@@ -95,7 +96,7 @@ class Remedies:
 
 
 def heads_of(metadata: TableMetadata) -> frozenset[int]:
-    """The snapshots that branches are at."""
+    """The head snapshots of all branches."""
     return frozenset(
         ref.snapshot_id for ref in metadata.refs.values() if ref.snapshot_ref_type is SnapshotRefType.BRANCH
     )
@@ -106,7 +107,7 @@ def place_of(flaw: Flaw) -> Place:
 
 
 def snapshots_that_have(census: Census, places: Iterable[Place]) -> dict[Place, frozenset[int]]:
-    """For each place the snapshots whose list, manifest or live file it is."""
+    """For each location, the snapshots that have it as manifest list, manifest or live file."""
     found: dict[Place, set[int]] = {place: set() for place in places}
     numbers_at = census.numbers_at({location for location, number in found if number is None})
     pairs: list[tuple[int, Place]] = [

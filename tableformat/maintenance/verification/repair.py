@@ -1,4 +1,4 @@
-"""Mending what loses nothing (MT-77)."""
+"""Repairs findings that can be fixed without loss (MT-77)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MENDED: Final = frozenset({FindingKind.DANGLING_VECTOR, FindingKind.DEAD_DELETE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairResult(HtmlResult):
-    """What was mended, or with `dry_run` would be, and what is left."""
+    """The repaired and the remaining findings. With `dry_run`: the expected ones."""
 
     dropped_deletes: DropDeadDeletesResult
-    """Each with the proof that it matches nothing."""
+    """Each with the proof that it matches no row."""
     found: VerifyResult
-    """Before."""
+    """Findings before the repair."""
     left: tuple[VerificationFinding, ...]
-    """What is wrong afterwards, or with `dry_run` would be; each says what to do."""
+    """Findings after the repair, each with advice. With `dry_run`: the expected ones."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -43,10 +43,10 @@ class RepairResult(HtmlResult):
 def repair(
     iceberg: IcebergTable, branch: str, *, dry_run: bool = False, progress: Progress | None = None
 ) -> RepairResult:
-    """MT-77: drop the delete files of the branch's head that are proved to match nothing (MT-10), also those that are
-    missing or damaged, and verify what is left. No row of any snapshot changes, and no file is removed.
+    """MT-77: drop the delete files of the branch's head that are proved to match no row (MT-10), including missing or
+    damaged files, and verify the rest. No row of any snapshot changes, and no file is removed.
 
-    CorruptFileError for a delete file that cannot be read and that a proof needs.
+    Raises CorruptFileError for an unreadable delete file that a proof needs.
     """
     started = time.perf_counter()
     refresh(iceberg)

@@ -1,6 +1,6 @@
-"""What is asked of the rows of a Parquet file, a batch at a time (MT-74).
+"""Checks of the rows of a Parquet file, in batches (MT-74).
 
-Every check sees the batches of one file in order, keeps a few values, and tells at the end what was wrong.
+Every check gets the batches of one file in order, keeps a few values, and reports the flaws at the end.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
 
 
 class RowCheck(Protocol):
-    """One question about the rows of a file."""
+    """One check of the rows of a file."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Look at the next rows, in the columns and types of the file."""
+        """Check the next rows, in the columns and types of the file."""
 
     def flaws(self) -> Iterator[Flaw]:
-        """What was wrong, after the last batch."""
+        """The flaws, after the last batch."""
 
 
 class ColumnCheck:
-    """MT-74: the counts in the entry are those of the column, and its bounds hold for every value.
+    """MT-74: checks that the counts in the entry are correct for the column, and that its bounds include every value.
 
-    Bounds are taken as the filters of this library understand them, so what is found here is what a filter would lose.
+    Bounds are interpreted like in the filters of this library, so a flaw here is a value that a filter would lose.
     """
 
     def __init__(self, file: ContentFile, field_id: int, name: str, column_type: PrimitiveType, path: Sequence[str]):
@@ -96,7 +96,8 @@ class ColumnCheck:
 
 
 class OrderCheck:
-    """RD-11: the rows are in the order that the sort marker promises: nulls first, then as keys compare (RD-4)."""
+    """RD-11: checks that the rows are in the order of the sort marker: nulls first, then in the order of keys
+    (RD-4)."""
 
     def __init__(self, file: ContentFile, paths: Sequence[Sequence[str]], names: Sequence[str]) -> None:
         self._file = file
@@ -117,7 +118,7 @@ class OrderCheck:
 
 
 class PartitionCheck:
-    """MT-74: the transforms of the file's spec give the entry's partition for every row."""
+    """MT-74: checks that the transforms of the file's spec give the entry's partition for every row."""
 
     def __init__(self, file: DataFile, spec: PartitionSpec, schema: Schema, projection: FileProjection) -> None:
         self._file = file
@@ -147,6 +148,6 @@ class PartitionCheck:
 
 
 def leaf_values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """The column at the path, as plain values; nulls of a parent struct are nulls."""
+    """The column at the path, as plain values. Nulls of a parent struct are nulls."""
     column = batch.column(path[0])
     return plain_values(pc.struct_field(column, list(path[1:])) if len(path) > 1 else column)

@@ -1,4 +1,4 @@
-"""Whether the live files of a snapshot make sense together (MT-73)."""
+"""Checks that the live files of a snapshot are consistent with each other (MT-73)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tableformat.metadata.content_file import DeleteFile
 
 @dataclass(slots=True)
 class SnapshotChecks:
-    """Asks each snapshot; what several of them share is told once."""
+    """Checks each snapshot. A flaw that several snapshots share is reported once."""
 
     census: Census
     columns: FileColumns
     heads: frozenset[int]
-    """Snapshots that branches are at, or that was asked for: dead deletes of others leave with them."""
+    """Heads of branches, or the snapshot that was requested. Dead deletes of other snapshots are removed with them."""
     _told: set[tuple[FindingKind, int]] = field(default_factory=set)
 
     def flaws(self, contents: SnapshotContents) -> Iterator[Flaw]:
-        """MT-73: files that are live twice, row deletes without their data file, row ids and totals."""
+        """MT-73: checks for files that are live twice, row deletes without their data file, row ids and totals."""
         numbers, first_row_ids = self.census.live(contents)
         snapshot = contents.snapshot
         yield from self._duplicates(numbers, snapshot)
@@ -59,7 +59,8 @@ class SnapshotChecks:
             yield Flaw(FindingKind.DUPLICATE_VECTOR, self._path(data), what)
 
     def _row_deletes(self, numbers: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
-        """DA-1, DA-7: the data file that a row delete names is live, of its partition, and not newer than it."""
+        """DA-1, DA-7: checks that the data file that a row delete names is live, in the same partition, and not
+        newer."""
         columns = self.columns
         live_data = numbers[columns.is_data[numbers]]
         deletes = numbers[columns.is_row_delete[numbers] & (columns.named[numbers] != SEVERAL)]
@@ -87,7 +88,8 @@ class SnapshotChecks:
         return Flaw(kind, delete.file_path, what, number)
 
     def _row_ids(self, numbers: Numbers, first_row_ids: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
-        """Every data file of a v3 snapshot has row ids, no two of them the same, and all of them given out."""
+        """Checks that every data file of a v3 snapshot has row ids, that no two are the same, and that all were
+        assigned."""
         is_data = self.columns.is_data[numbers] & (self.columns.record_counts[numbers] > 0)
         numbers, starts = numbers[is_data], first_row_ids[is_data]
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[starts < 0]):

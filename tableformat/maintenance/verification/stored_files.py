@@ -1,4 +1,4 @@
-"""Files as the store has them: whether they are there, and as long as the metadata states (MT-71)."""
+"""Checks that files exist in the store with the length that the metadata states (MT-71)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.storage import storage
 
 FILES_AT_ONCE: Final = 64
-"""Files that one task asks the store about."""
+"""The number of files whose size one task requests from the store."""
 _DAMAGED: Final = frozenset({FindingKind.UNREADABLE_FILE, FindingKind.WRONG_CHECKSUM})
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFile:
-    """A file as the metadata states it."""
+    """A file and its size according to the metadata."""
 
     location: str
     size_bytes: int | None
-    """None where the metadata does not say."""
+    """None if the metadata does not state it."""
     missing_kind: FindingKind = FindingKind.MISSING_FILE
 
 
 def stored_file_flaws(io: FileIO, files: Sequence[StatedFile]) -> list[Flaw]:
-    """MT-71: those of the files that are not there, or have another size. Asks the store once for each file.
+    """MT-71: flaws for files that do not exist or have a different size. Sends one request for each file.
 
-    An error of the store that is not its answer "no such file" is raised as it is: an outage is no missing file.
+    Only the answer "no such file" counts as a missing file. Any other error of the store is raised unchanged, because
+    an outage does not mean that files are missing.
     """
     return [flaw for file in files if (flaw := _flaw(io, file)) is not None]
 
@@ -51,21 +52,21 @@ def _flaw(io: FileIO, file: StatedFile) -> Flaw | None:
 
 
 def confirmed(read: Callable[[], AnswerT], flaws: Callable[[AnswerT], Iterable[Flaw]]) -> AnswerT:
-    """MT-71: the answer of a read, which is made again where it finds damage: an answer of a store may be cut off or
-    changed on the way, and the file be sound."""
+    """MT-71: the result of a read. If it finds damage, it is repeated: an answer of the store may have been truncated
+    or changed in transit although the file is intact."""
     answer = read()
     return read() if any(flaw.kind in _DAMAGED for flaw in flaws(answer)) else answer
 
 
 def flaw_of(io: FileIO, error: CorruptFileError | UnsupportedFeatureError, location: str) -> Flaw:
-    """What an error tells of a file that was to be read, `location` where it does not say of which."""
+    """The flaw for an error that was raised when a file was read. `location` is used if the error names no file."""
     where = error.location if isinstance(error, CorruptFileError) else location
     what = str(error).removeprefix(f"{where}: ").rstrip(".")
     if isinstance(error, UnsupportedFeatureError):
         return Flaw(FindingKind.NOT_CHECKED, where, what)
-    # Asked by size: some stores' `exists` takes an outage for "no".
+    # Requests the size, because `exists` of some stores returns False during an outage.
     if storage.size_bytes(io, where) is None:
         return Flaw(FindingKind.MISSING_FILE, where, "the file does not exist, although the metadata names it")
-    # Decoders of different libraries say it in their own words, all of them with this one.
+    # Decoders of different libraries use different messages, but all contain this word.
     is_checksum = "checksum" in what.lower()
     return Flaw(FindingKind.WRONG_CHECKSUM if is_checksum else FindingKind.UNREADABLE_FILE, where, what)

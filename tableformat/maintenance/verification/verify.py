@@ -1,4 +1,4 @@
-"""The verification of a table, from its metadata file down to the pages of its files (MT-70)."""
+"""Verifies a table, from its metadata file down to the pages of its files (MT-70)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tableformat.storage.location import local_path
 
 _REMOTE_THREADS: Final = 32
 _NOT_READ: Final = frozenset({FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE})
-"""Files that are not read any more once this is known of them."""
+"""Files with a finding of these kinds are not read."""
 
 
 def verify(
@@ -62,10 +62,10 @@ def verify(
     snapshot_id: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyResult:
-    """MT-70: look at everything that the handle's metadata names, for all retained snapshots or one, and tell what is
-    wrong. Nothing is changed, and nothing comes from a cache.
+    """MT-70: check everything that the handle's metadata names, for all retained snapshots or one, and report the
+    flaws. Nothing is changed, and caches are not used.
 
-    SnapshotNotFoundError for a snapshot that is not retained. An error of the store is raised as it is.
+    Raises SnapshotNotFoundError for a snapshot that is not retained. An error of the store is raised unchanged.
     """
     started = time.perf_counter()
     run = _Run(iceberg.metadata, iceberg.io, iceberg.metadata_location, progress or silent)
@@ -93,7 +93,7 @@ def verify(
 
 @dataclass(slots=True)
 class _Run:
-    """One verification under way."""
+    """One verification in progress."""
 
     metadata: TableMetadata
     io: FileIO
@@ -104,7 +104,7 @@ class _Run:
     unchecksummed_file_count: int = 0
 
     def look_at_metadata(self, snapshots: Sequence[Snapshot], heads: frozenset[int] | set[int]) -> Census:
-        """MT-72, MT-73: the metadata file, lists, manifests, and what they say together."""
+        """MT-72, MT-73: check the metadata file, lists and manifests, and their consistency."""
         try:
             parse_table_metadata(
                 storage.read_bytes(self.io, self.metadata_location),
@@ -120,7 +120,7 @@ class _Run:
         for manifest, entries in read:
             self.flaws += manifest_flaws(manifest, entries, self.metadata, fields)
         checks = SnapshotChecks(census, census.columns(), frozenset(heads))
-        # The newest first: what several snapshots share is told of the newest.
+        # Newest first: a flaw that several snapshots share is reported for the newest.
         for done, contents in enumerate(reversed(census.snapshots), 1):
             self.flaws += list_flaws(contents)
             self.flaws += checks.flaws(contents)
@@ -128,7 +128,7 @@ class _Run:
         return census
 
     def look_at_files(self, census: Census, *, is_whole_table: bool) -> None:
-        """MT-71: every file is there and has its size."""
+        """MT-71: check that every file exists and has its size."""
         known = {flaw.location for flaw in self.flaws if flaw.kind is FindingKind.MISSING_FILE}
         sizes = {file.file_path: file.file_size_bytes for file in census.files}
         sizes |= {path: manifest.manifest_length_bytes for path, manifest in census.manifests.items()}
@@ -141,7 +141,7 @@ class _Run:
             self.flaws += flaws
 
     def read_files(self, census: Census) -> None:
-        """MT-74, MT-75: what is in the files, each read once however many snapshots have it."""
+        """MT-74, MT-75: check the contents of the files. Each file is read once, even if several snapshots have it."""
         unreadable = {flaw.location for flaw in self.flaws if flaw.kind in _NOT_READ}
         context = RowContext(self.metadata, self.io, field_history(self.metadata))
         data_files = census.data_files
@@ -169,7 +169,8 @@ class _Run:
     def _answers(
         self, call: Callable[[TaskT], ResultT], tasks: Sequence[TaskT], what: str, steps: Sequence[int]
     ) -> Iterator[ResultT]:
-        """Answers as they come; progress is told between them, each task being so many steps (MT-62)."""
+        """The results in order of completion. Progress is reported between them; each task counts as its number of
+        steps (MT-62)."""
         done, total = 0, sum(steps)
         self.tell(done, total, what)
         with closing(in_threads(call, tasks, self._thread_count, discard=lambda _result: None)) as running:
@@ -192,7 +193,7 @@ def _chosen(metadata: TableMetadata, io: FileIO, snapshot_id: int | None) -> lis
 
 
 def _optional_files(metadata: TableMetadata) -> Iterator[StatedFile]:
-    """Files that the metadata names and no reader of rows needs."""
+    """Files that the metadata names, but that are not needed for reading rows."""
     for statistics in (*metadata.statistics, *metadata.partition_statistics):
         yield StatedFile(statistics.statistics_path, statistics.file_size_in_bytes, FindingKind.MISSING_STATISTICS)
     for logged in metadata.metadata_log:
@@ -200,8 +201,8 @@ def _optional_files(metadata: TableMetadata) -> Iterator[StatedFile]:
 
 
 def _still_true(findings: Sequence[VerificationFinding], iceberg: IcebergTable) -> list[VerificationFinding]:
-    """MT-76: without those of snapshots that expired meanwhile, and of metadata files that commits have removed since:
-    these are gone for a reason."""
+    """MT-76: the findings that still apply. Files are missing for a reason if their snapshots expired in the meantime,
+    or if they are metadata files that later commits have removed."""
     if not findings or isinstance(iceberg.catalog, NoopCatalog):
         return list(findings)
     try:
