@@ -1,5 +1,5 @@
-"""How a job runs: where its tasks are done, how it reports progress, how it commits at the head.
+"""How a job runs: where its tasks are executed, how it reports progress, how it commits at the head.
 
-`tasks` are plain data with a function, run in threads here or by `SparkRunner` on executors; `executors` chooses;
-`progress` is the callback; `head_jobs` replans on each lost race.
+`tasks` are plain data with a function, executed in threads of this process or by `SparkRunner` on Spark executors.
+`executors` chooses the runner, `progress` is the callback, and `head_jobs` plans again after each lost race.
 """

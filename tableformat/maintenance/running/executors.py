@@ -1,4 +1,4 @@
-"""The executors of a job's tasks: threads of this process, a Spark session, or a runner that the caller has."""
+"""The executors of a job's tasks: threads of this process, a Spark session, or a runner of the caller."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local"
 Executor: TypeAlias = "str | SparkSession | TaskRunner"
-"""What a job's `executor` may be: "local" or a Spark session, classic or Connect. The process behind a Spark catalog
-has no session, and a runner of its own."""
+"""The values of a job's `executor`: "local", or a Spark session, classic or Connect. The process of a Spark catalog has
+no session, so it passes its own runner."""
 ExecutorChoice: TypeAlias = "Callable[[int], Executor]"
-"""An executor by the bytes that a job is going to rewrite."""
+"""Chooses an executor by the number of bytes that a job will rewrite."""
 
 
 def task_runner(executor: Executor) -> TaskRunner:
-    """InvalidArgumentError for what is neither "local" nor a Spark session."""
+    """Raises InvalidArgumentError if the executor is neither "local", a Spark session nor a runner."""
     if executor == LOCAL:
         return LocalRunner()
     if is_spark_session(executor):
@@ -35,7 +35,7 @@ def task_runner(executor: Executor) -> TaskRunner:
 
 
 def is_spark_session(candidate: object) -> TypeGuard[SparkSession]:
-    """Whether it is a session, classic or Connect; pyspark is not imported for the question."""
+    """Whether the object is a session, classic or Connect. The check does not import pyspark."""
     return any(
         each.__name__ == "SparkSession" and each.__module__.partition(".")[0] == "pyspark"
         for each in type(candidate).__mro__

@@ -1,4 +1,5 @@
-"""Replans on each lost race: jobs that plan from metadata alone, on the snapshot that they are committed on."""
+"""Jobs that plan from metadata alone on the snapshot on which they are committed, and plan again after each lost
+race."""
 
 from __future__ import annotations
 
@@ -28,18 +29,19 @@ from tableformat.storage.storage import delete_if_present
 
 @dataclass(frozen=True, slots=True)
 class HeadState:
-    """The head of a branch and everything that decides which of its deletes are needed."""
+    """The head of a branch with everything that determines which of its deletes are needed."""
 
     view: SnapshotView
     data_files: tuple[DataFile, ...]
-    """Live ones."""
+    """Live data files."""
     delete_files: tuple[DeleteFile, ...]
     target: TargetState | None
-    """What the branch is published to."""
+    """The publish target of the branch."""
 
     @property
     def files_in_reach(self) -> tuple[DataFile, ...]:
-        """MT-31: the live data files, and those that the branch will be given with the numbers that they have."""
+        """MT-31: the live data files, and the files that the branch will get from its target with their sequence
+        numbers."""
         return (*self.data_files, *(self.target.appended if self.target is not None else ()))
 
     @property
@@ -51,7 +53,7 @@ PlanChange: TypeAlias = Callable[[HeadState], TableChange]
 
 
 def head_state(view: SnapshotView, branch: str) -> HeadState:
-    """Reads the manifests of the head. PublishRefusedError for a branch that cannot be published."""
+    """Reads the manifests of the head. Raises PublishRefusedError for a branch that cannot be published."""
     manifests = manifests_of(view)
     data = live_files(view.io, view.metadata, manifests, ManifestContent.DATA)
     deletes = live_files(view.io, view.metadata, manifests, ManifestContent.DELETES)
@@ -64,7 +66,7 @@ def head_state(view: SnapshotView, branch: str) -> HeadState:
 
 
 class _PlannedOnHead(PlannedChange):
-    """A change that is planned anew from the head of each attempt, and what is asserted of the publish target."""
+    """A change that is planned again on the head of each attempt, and the requirements about the publish target."""
 
     def __init__(self, branch: str, plan: PlanChange) -> None:
         self._branch = branch
@@ -85,10 +87,11 @@ class _PlannedOnHead(PlannedChange):
 def commit_on_head(
     iceberg: IcebergTable, branch: str, plan: PlanChange, *, fate: CommitFate | None = None
 ) -> CommitOutcome:
-    """Commit what is planned on the head, replanned on each lost race, and move the handle to the result.
+    """Commit a change that is planned on the head, and planned again after each lost race. Moves the handle to the
+    result.
 
-    A change that is planned on the head it meets needs no conflict rule; what the target of the branch got since is
-    part of the plan, so the commit asserts it too (MT-31).
+    A change that is planned on its own head needs no conflict rule. The plan includes the appends to the branch's
+    publish target, so the commit also requires that the target is unchanged (MT-31).
     """
     outcome = commit_change(iceberg, _PlannedOnHead(branch, plan), ref=branch, fate=fate)
     outcome.move(iceberg)
@@ -98,9 +101,11 @@ def commit_on_head(
 def commit_deletes_on_head(
     iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]
 ) -> int | None:
-    """As `commit_on_head`, for a plan that writes delete files and adds each to `written`: those that were committed
-    are left in it, and the files of attempts that came to nothing are removed; all stay while the outcome is unknown
-    (CP-13)."""
+    """Like `commit_on_head`, for a plan that writes delete files and adds each to `written`.
+
+    Afterwards `written` has the committed files. The files of failed attempts are removed. All files stay if the
+    outcome is unknown (CP-13).
+    """
     fate = CommitFate()
     with removing_on_failure(fate, lambda: _remove(iceberg, written)):
         outcome = commit_on_head(iceberg, branch, plan, fate=fate)

@@ -1,9 +1,9 @@
 """Runs tasks on the executors of a Spark session, classic or Connect.
 
-Each task is a Spark job of one row and one partition, so results come one by one, Spark tries a failed task again, and
-what is under way can be cancelled by its tag. The row carries the pickled function, context and task through
-`mapInArrow`, which both kinds of session have, and on Spark 3.5, whose sessions have neither tags nor frames of Arrow
-tables, through an RDD. Executors need `tableformat` and the table's storage within reach.
+Each task is a Spark job with one row and one partition. Results therefore arrive one by one, Spark repeats a failed
+task, and running tasks can be cancelled by their tag. The row carries the pickled function, context and task through
+`mapInArrow`, which both kinds of session have. Sessions of Spark 3.5 have neither tags nor data frames from Arrow
+tables, so an RDD is used there. Executors need `tableformat` and access to the table's storage.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECT_JOBS: Final = 32
-"""Jobs at once on a session that does not say how many cores it has; Spark lets those wait for which there is no
-room."""
+"""Concurrent jobs on a session that does not report its number of cores. Jobs without free cores wait in Spark."""
 _TASK: Final = pa.schema([pa.field("shared", pa.large_binary()), pa.field("task", pa.large_binary())])
 _ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What comes back from an executor. An error of this library comes back as it is: trying again would not help."""
+    """The answer of an executor. An error of this library is returned as data, because repeating the task would not
+    help."""
 
     result: Any = None
     error: TableFormatError | None = None
@@ -45,7 +45,7 @@ class SparkRunner:
     is_in_process = False
 
     def __init__(self, spark: SparkSession) -> None:
-        """UnsupportedFeatureError for a Connect session of Spark 3.5, whose Arrow functions need pandas."""
+        """Raises UnsupportedFeatureError for a Connect session of Spark 3.5, whose Arrow functions need pandas."""
         self._jobs: _SessionJobs | _ContextJobs
         if not _is_before_4(spark):
             self._jobs = _SessionJobs(spark)
@@ -60,8 +60,8 @@ class SparkRunner:
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
     ) -> Generator[tuple[int, ResultT], None, None]:
-        """As `TaskRunner.run` says; `at_once` is about this process and does not matter. TaskFailedError for a task
-        that failed as often as the session allows."""
+        """Implements `TaskRunner.run`. `at_once` limits only this process and is ignored. Raises TaskFailedError for a
+        task that failed as often as the session allows."""
         del at_once
         tag = f"tableformat-{uuid.uuid4()}"
         shared = pickle.dumps((work.function, work.context))
@@ -131,19 +131,20 @@ def _answer_of_pair(pair: tuple[bytes, bytes]) -> bytes:
 
 
 def run_pickled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On the executor: each row's function, with its context, for its task."""
+    """On the executor: calls each row's function with its context and task."""
     for batch in batches:
         for shared, task in zip(batch["shared"], batch["task"], strict=True):
             yield pa.record_batch({"answer": [pickled_answer(shared.as_py(), task.as_py())]}, schema=_ANSWER)
 
 
 def pickled_answer(shared: bytes, task: bytes) -> bytes:
-    """On the executor: what the function makes of the task, for `result_of`; `shared` is function and context."""
+    """On the executor: the pickled result of the function for `result_of`. `shared` has the function and the
+    context."""
     return pickle.dumps(_answer(shared, task))
 
 
 def result_of(answer: bytes) -> Any:
-    """The task's result; raises its error, if that was one of this library."""
+    """The task's result. Raises its error, if it was an error of this library."""
     found: _Answer = pickle.loads(answer)
     if found.error is not None:
         raise found.error
@@ -160,13 +161,13 @@ def _answer(shared: bytes, task: bytes) -> _Answer:
 
 @lru_cache(maxsize=2)
 def _unpickled(shared: bytes) -> tuple[Any, Any]:
-    """Once for all tasks of a job that a worker process gets, so that they share what the context has cached."""
+    """Loaded once for all tasks of a job in a worker process, so that they share the caches of the context."""
     function, context = pickle.loads(shared)
     return function, context
 
 
 def _first_lines(error: Exception) -> str:
-    """The part of Spark's message that says what happened: its end has the trace of the JVM."""
+    """The informative part of Spark's message, without the JVM stack trace at its end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     python = [line for line in lines if "Error" in line.partition(":")[0]]
     return (python or lines or [type(error).__name__])[-1 if python else 0].rstrip(".")

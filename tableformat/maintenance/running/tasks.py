@@ -1,9 +1,9 @@
 """Tasks of a job, and their runner in threads of this process.
 
-    plan (here) -> tasks -> function(task, context), anywhere -> results, as they come -> commit (here)
+    plan (here) -> tasks -> function(task, context), anywhere -> results, as they arrive -> commit (here)
 
-Task, context and function are plain data that pickle, and a result is small: entries of files that were written. Nobody
-but the job commits, so a task that failed, was killed or ran twice has at most written files that nothing names.
+Task, context and function are plain data that can be pickled. A result is small: entries of the written files. Only the
+job commits, so a task that failed, was killed or ran twice leaves at most files that no metadata names.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ _POLL_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[TaskT, ContextT, ResultT]):
-    """What is done with each task."""
+    """The function for all tasks, with its context."""
 
     function: Callable[[TaskT, ContextT], ResultT]
-    """A function of a module, so that another process finds it by its name."""
+    """A module-level function, so that another process can find it by name."""
     context: ContextT
-    """What all tasks share."""
+    """The data that all tasks share."""
     discard: Callable[[ResultT], None]
-    """Removes the files of a result that is not used."""
+    """Removes the files of an unused result."""
 
 
 @runtime_checkable
 class TaskRunner(Protocol):
-    """Runs tasks somewhere."""
+    """Runs tasks in this process or elsewhere."""
 
     is_in_process: bool
-    """Whether tasks run in this process, in the calling thread where one runs at a time."""
+    """Whether tasks run in this process; in the calling thread if only one runs at a time."""
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
     ) -> Generator[tuple[int, ResultT], None, None]:
-        """MT-61: the index of each task and its result, as they are done.
+        """MT-61: the index and result of each task, in order of completion.
 
-        At most `at_once` run at the same time in this process. The first error of a task is raised and ends the rest.
-        Close the iterator to cancel: tasks that run are stopped or waited for, and results that were not handed out
+        At most `at_once` tasks run concurrently in this process. The first error of a task is raised and ends the
+        others. Close the iterator to cancel: running tasks are stopped or awaited, and results that were not returned
         are discarded.
         """
 
 
 class LocalRunner:
-    """Tasks in threads of this process: what they do releases the interpreter for most of the time."""
+    """Runs tasks in threads of this process. They release the GIL most of the time."""
 
     is_in_process = True
 
@@ -74,7 +74,8 @@ def in_threads(
     discard: Callable[[ResultT], None],
     interrupt: Callable[[], object] = lambda: None,
 ) -> Generator[tuple[int, ResultT], None, None]:
-    """The calls of all tasks in threads, as `TaskRunner.run` gives them; `interrupt` makes calls that run end soon."""
+    """The calls of all tasks in threads, with the results of `TaskRunner.run`. `interrupt` makes running calls end
+    soon."""
     waiting = iter(enumerate(tasks))
     running: dict[Future[ResultT], int] = {}
     pool = ThreadPoolExecutor(thread_count, thread_name_prefix="tableformat-task")
@@ -85,7 +86,7 @@ def in_threads(
             return
 
     try:
-        # One more than run, so that no thread waits for the job, which may be committing.
+        # Twice as many tasks as threads are started, so that no thread waits for the job, which may be committing.
         for _ in range(2 * thread_count):
             start_next()
         while running:
@@ -104,7 +105,8 @@ def in_threads(
 
 
 def _stop(futures: Sequence[Future[ResultT]], interrupt: Callable[[], object]) -> None:
-    """What has not begun never does; what runs is interrupted until it ends, for it may be just about to begin."""
+    """Cancels calls that have not begun. Running calls are interrupted repeatedly until they end, because a call may be
+    just about to begin."""
     left = {future for future in futures if not future.cancel()}
     while left:
         interrupt()
