@@ -1,6 +1,6 @@
-"""Upkeep: a table that is written to keeps itself in shape (MT-80 to MT-89).
+"""Upkeep: automatic maintenance of a table that is being written to (MT-80 to MT-89).
 
-`policy` is what the table's properties ask for, `ledger` what was written since the last time, `rounds` what is done at
-once, `background` the thread that does it beside the writer, and `after_commit` what every commit of the library asks.
-Runs jobs of `maintenance`, whose rules hold: an upkeep changes no row.
+`policy` reads the settings from the table's properties, `ledger` counts the writes since the last upkeep, and `rounds`
+runs one round of jobs. `background` is the thread that runs rounds concurrently with the writer, and every commit of
+the library calls `after_commit`. Upkeep runs jobs of `maintenance` by their rules, so it changes no row.
 """

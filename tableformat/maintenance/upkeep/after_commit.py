@@ -1,4 +1,4 @@
-"""What a writer does after each of its commits, by the table's policy (MT-83)."""
+"""Upkeep after each commit of a writer, by the table's policy (MT-83)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | ExecutorChoice = LOCAL) -> None:
-    """MT-83: do, or have done, what is due; the handle stays where it is. `executor` is where files are rewritten.
+    """MT-83: run the upkeep that is due, or start it in the background. The handle does not move. `executor` is where
+    files are rewritten.
 
-    The commit has happened, so nothing that goes wrong here is the writer's error: it is logged, and counted in the
+    The commit has already happened, so an error here is not raised to the writer. It is logged, and counted in the
     metrics.
     """
     if UPKEEP not in iceberg.metadata.properties:
@@ -44,7 +45,7 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
         for result in rounds_asked_for(handle, branch, executor=executor):
             metrics.add(result)
     except CommitInterruptedError as interrupt:
-        # Not of that type: the writer's own commit is not the one that nobody knows of.
+        # Another type, because the writer's own commit is not the commit with the unknown outcome.
         raise KeyboardInterrupt(str(interrupt)) from interrupt
     except CommitExitError as ended:
         logger.warning("upkeep of %s was ended: %s", ".".join(iceberg.name()), ended)

@@ -1,13 +1,17 @@
-"""The thread that keeps tables in shape beside the writer (MT-86).
+"""The thread that runs upkeep concurrently with the writer (MT-86).
 
     writer    commit  commit  commit ... commit             commit
                                            | notify            | notify: the table waits already
     thread                                 +-- round -- round --+-- round -- idle -- ends
 
-One thread for all tables of the process, started when there is something to do. It ends when nothing was due for a
-while, and with the main thread: the round is cancelled, which removes what it had written, but files
-of snapshots that have expired go first: nobody would take that up again. A fork cancels it too, and
-it begins anew behind the fork: a child would wait for ever for a lock that the thread holds in that moment.
+One thread serves all tables of the process. It starts when a table needs upkeep, and ends when nothing was due for a
+while.
+
+It also ends with the main thread. The current round is cancelled, which removes its new files. The removal of files of
+expired snapshots is completed first, because no later round would continue it.
+
+A fork cancels the round too, and it starts again after the fork. Otherwise the child could wait forever for a lock that
+the thread held at that time.
 """
 
 from __future__ import annotations
@@ -34,26 +38,26 @@ logger = logging.getLogger(__name__)
 _IDLE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 _PAUSE_SECONDS_MAX: Final = 60.0
-"""Between a failure and the next try, which is twice as long after each failure in a row."""
+"""The longest pause between a failure and the next attempt. It doubles with each failure in a row."""
 _FORK_PATIENCE_SECONDS: Final = 10.0
-"""How long a fork waits for a round to be cancelled; a file that is read from far away may take longer."""
+"""How long a fork waits for the cancellation of a round. Reading a remote file may take longer."""
 _REMOVAL_SECONDS_AT_EXIT: Final = 10.0
-"""How long a removal of files goes on when the main thread has ended; what is left is found as orphans."""
+"""How long a removal of files continues after the main thread has ended. The remaining files are found as orphans."""
 
 _Waiting: TypeAlias = "tuple[IcebergTable, Executor | ExecutorChoice]"
-"""A table, and where its files are rewritten."""
+"""A table, and the executor that rewrites its files."""
 
 
 class _ProcessEndsError(Exception):
-    """Raised in a job's progress call when the main thread has ended."""
+    """Raised in a job's progress call if the main thread has ended."""
 
 
 class _ProcessForksError(Exception):
-    """Raised in a job's progress call when a thread of the process wants to fork."""
+    """Raised in a job's progress call if a thread of the process wants to fork."""
 
 
 class Background:
-    """The tables that wait for upkeep, and the thread that does it."""
+    """The tables that wait for upkeep, and the thread that runs it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -61,13 +65,13 @@ class Background:
         self._thread: threading.Thread | None = None
         self._is_busy = False
         self._fork_count = 0
-        """Threads that fork, or wait to."""
+        """The number of threads that are forking or waiting to fork."""
         self._ends_since: float | None = None
         self._failures: dict[UUID, tuple[int, float]] = {}
 
     def notify(self, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice = LOCAL) -> None:
-        """Something is due. Returns at once; `iceberg` is a handle that nobody else moves. RuntimeError where no thread
-        can be started."""
+        """Add a table that needs upkeep. Returns at once. `iceberg` is a handle that nothing else moves. Raises
+        RuntimeError if no thread can be started."""
         with self._changed:
             self._waiting[iceberg.metadata.table_uuid, branch] = iceberg, executor
             if self._thread is None or not self._thread.is_alive():
@@ -75,21 +79,22 @@ class Background:
                 try:
                     self._thread.start()
                 except RuntimeError:
-                    # No more threads, or the interpreter is ending: nobody is to wait for what nobody does.
+                    # The thread limit is reached, or the interpreter is ending. Callers of `wait` must not wait for
+                    # work that never runs.
                     self._waiting.clear()
                     self._thread = None
                     raise
             self._changed.notify_all()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Until nothing waits and nothing runs; False when the time was over before."""
+        """Wait until no table waits and no round runs. Returns False if the timeout expires before."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), timeout_seconds)
 
     def stop_for_a_fork(self) -> None:
-        """No round runs from now on until `go_on`: the one that does is cancelled, and begins anew then.
+        """Prevent rounds until `go_on` is called. The current round is cancelled, and starts again then.
 
-        A removal of files is waited for, since nobody would take it up again.
+        A removal of files is completed first, because no later round would continue it.
         """
         with self._changed:
             self._fork_count += 1
@@ -99,7 +104,7 @@ class Background:
                 logger.warning("a fork has waited %s s for the upkeep of a table, and goes on", _FORK_PATIENCE_SECONDS)
 
     def go_on(self) -> None:
-        """The fork has happened."""
+        """Continue after the fork."""
         with self._changed:
             self._fork_count = max(self._fork_count - 1, 0)  # Ctrl-C may have come before it was counted.
             self._changed.notify_all()
@@ -115,8 +120,8 @@ class Background:
                     self._changed.notify_all()
 
     def _next(self) -> tuple[tuple[UUID, str], _Waiting] | None:
-        """The next table; None, after which a new thread is needed, when none came for a while, or when the main thread
-        has ended: what waits is given up then, and who waits for it is told."""
+        """The next table. None if no table was added for a while, or if the main thread has ended; a new thread is
+        needed then. Tables that still wait are given up, and their waiters are notified."""
         idle_until = time.monotonic() + _IDLE_SECONDS
         with self._changed:
             while threading.main_thread().is_alive():
@@ -175,8 +180,8 @@ class Background:
 
 @contextmanager
 def _the_only_one(iceberg: IcebergTable) -> Iterator[bool]:
-    """Whether no other process of this machine is at it; where the catalog has no queue that is not known, and two do
-    the same work, of which one is committed."""
+    """Whether no other process on this machine runs upkeep of the table. If the catalog has no queue, this is unknown:
+    two processes may do the same work, and only one of them commits."""
     catalog = iceberg.catalog
     queue = catalog.upkeep_queue(iceberg.metadata.table_uuid) if isinstance(catalog, QueuesCommits) else None
     if queue is None:
@@ -194,7 +199,7 @@ BACKGROUND: Final = Background()
 
 
 def _forget_in_the_child() -> None:
-    """A thread does not cross a fork; the parent's goes on."""
+    """A thread does not exist in the child after a fork. The parent's thread continues."""
     BACKGROUND.__init__()  # type: ignore[misc]
 
 

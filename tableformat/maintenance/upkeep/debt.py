@@ -1,4 +1,4 @@
-"""`Debt`: how much there is to gain from the upkeep of a table, by which tables are put in order (MT-88)."""
+"""`Debt`: the backlog of upkeep of a table, by which tables are ordered (MT-88)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tableformat.metadata.snapshot_choice import head_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debt:
-    """What writers left in a table since its last upkeep. Read from the summaries of a few snapshots."""
+    """The files that writers left in a table since its last upkeep, from the summaries of a few snapshots."""
 
     new_file_count: int
-    """Data files and delete files: what a scan opens more than it did."""
+    """Data files and delete files that a scan has to open in addition."""
     new_bytes: int
-    """Bytes in them: what merging them writes again, at most."""
+    """Bytes in these files: the most that merging them rewrites."""
     is_due: bool
 
     @staticmethod
     def of(iceberg: IcebergTable, branch: str, policy: UpkeepPolicy) -> Debt:
-        """The debt of a branch, as the handle has it."""
+        """The backlog of a branch, as of the handle's metadata."""
         ledger = Ledger.of(iceberg.metadata, head_view(iceberg.metadata, iceberg.io, branch).snapshot)
         return Debt(
             new_file_count=ledger.new_data_file_count + ledger.new_delete_file_count,
@@ -33,5 +33,5 @@ class Debt:
 
     @property
     def per_byte(self) -> float:
-        """Files that a scan is spared for each byte that is written again: what is worth most is done first."""
+        """Files that a scan saves for each rewritten byte. The table with the highest value comes first."""
         return self.new_file_count / max(self.new_bytes, 1)

@@ -1,4 +1,4 @@
-"""`Ledger`: what writers wrote and upkeep rewrote, from the summaries of the retained snapshots (MT-84)."""
+"""`Ledger`: the bytes that writers wrote and upkeep rewrote, from the summaries of the retained snapshots (MT-84)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.metadata.snapshot_choice import ancestors
 
 PLANNED_UNTIL: Final = "tableformat.upkeep.planned-until"
-"""In the summary of a snapshot that upkeep makes: the sequence number of the snapshot that it was planned on."""
+"""Name in the summary of an upkeep snapshot: the sequence number of the snapshot on which it was planned."""
 WRITTEN_BYTES: Final = "tableformat.upkeep.written-bytes"
-"""... and the bytes that writers had written through that snapshot,"""
+"""The bytes that writers had written up to that snapshot."""
 REWRITTEN_BYTES: Final = "tableformat.upkeep.rewritten-bytes"
-"""and those that upkeep and other jobs had."""
+"""The bytes that upkeep and other jobs had written up to that snapshot."""
 _ADDED_BYTES: Final = "added-files-size"
 _ADDED_DATA_FILES: Final = "added-data-files"
 _ADDED_DELETE_FILES: Final = "added-delete-files"
@@ -30,7 +30,7 @@ class Ledger:
     number  1 .. 16     writers
             17          merge of 1 .. 16, planned on 16, entry: written through 16
             18 .. 20    writers
-            21          merge, planned on 17; its entry says what 1 .. 17 wrote, so 18 .. 20 are counted by themselves
+            21          merge, planned on 17; its entry has the bytes of 1 .. 17, so 18 .. 20 are counted separately
     """
 
     written_bytes: int = 0
@@ -43,7 +43,7 @@ class Ledger:
 
     @staticmethod
     def of(metadata: TableMetadata, head: Snapshot | None) -> Ledger:
-        """Looks at the snapshots since the last upkeep was planned alone."""
+        """Reads only the snapshots since the last upkeep was planned."""
         written = rewritten = data_files = delete_files = new_bytes = 0
         counted_until: int | None = None
         for snapshot in ancestors(metadata, head):
@@ -70,11 +70,12 @@ class Ledger:
         )
 
     def bytes_left(self, write_amplification: float) -> int:
-        """Bytes that may be rewritten until all that was written is `write_amplification` times what writers wrote."""
+        """Bytes that may be rewritten until all written bytes are `write_amplification` times the bytes of the
+        writers."""
         return max(int((write_amplification - 1) * self.written_bytes) - self.rewritten_bytes, 0)
 
     def entry(self, planned_until: int) -> dict[str, str]:
-        """What a snapshot that is planned now says in its summary; `planned_until` is the head's sequence number."""
+        """The summary entry of a snapshot that is planned now. `planned_until` is the head's sequence number."""
         return {
             PLANNED_UNTIL: str(planned_until),
             WRITTEN_BYTES: str(self.written_bytes),
@@ -87,6 +88,6 @@ def _summary(snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _number(summary: Mapping[str, str], name: str) -> int:
-    """Zero where another writer left it out, or wrote something else."""
+    """The number; zero if another writer omitted it or wrote something else."""
     text = summary.get(name, "")
     return int(text) if text.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""`UpkeepMetrics`: what upkeep did in this process, a table at a time."""
+"""`UpkeepMetrics`: the results of upkeep in this process, for each table."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tableformat.maintenance.upkeep.rounds import UpkeepResult
 
 @dataclass(slots=True)
 class UpkeepMetrics:
-    """Counters since the process began; they are never reset."""
+    """Counters since the start of the process. They are never reset."""
 
     round_count: int = 0
-    """Rounds that found something due."""
+    """Rounds that had something to do."""
     merged_data_files_count: int = 0
     added_data_files_count: int = 0
     converted_delete_files_count: int = 0
-    """Equality delete files whose rows are named by position now."""
+    """Equality delete files that were converted to position deletes."""
     written_bytes: int = 0
     """Data files, range delete files and row deletes."""
     expired_snapshots_count: int = 0
     lost_race_count: int = 0
-    """Merges and conversions that were given up for commits of others; their files were removed."""
+    """Merges and conversions that were given up because of concurrent commits. Their files were removed."""
     skipped_count: int = 0
-    """Times that another process was at it."""
+    """Rounds that were skipped because another process was running upkeep."""
     failure_count: int = 0
     last_failure: str = ""
-    """Type and text of the last error."""
+    """Type and message of the last error."""
     busy_seconds: float = 0.0
 
     def add(self, result: UpkeepResult) -> None:
@@ -52,5 +52,5 @@ _metrics: Final[dict[UUID, UpkeepMetrics]] = {}
 
 
 def metrics_of(table_uuid: UUID) -> UpkeepMetrics:
-    """The counters of a table, the same object at every call."""
+    """The counters of a table, the same object in every call."""
     return _metrics.setdefault(table_uuid, UpkeepMetrics())

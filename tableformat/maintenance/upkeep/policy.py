@@ -1,4 +1,4 @@
-"""`UpkeepPolicy`: what a table's properties ask its writers to keep in shape (MT-83)."""
+"""`UpkeepPolicy`: the upkeep settings in a table's properties (MT-83)."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from tableformat.properties import (
 )
 
 _BASE_SHARE: Final = 1 / 3
-"""MT-81: with a larger share a scan reads more rows that are deleted, with a smaller one the base is rewritten more
-often. Measured in decision 19."""
+"""MT-81: with a larger share, a scan reads more deleted rows; with a smaller one, the base is rewritten more often.
+Measured in decision 19."""
 
 
 class UpkeepMode(Enum):
-    """Who does it."""
+    """Where upkeep runs."""
 
     OFF = "off"
-    """Nobody but a job that is run."""
+    """Only when a job is called."""
     WRITER = "writer"
-    """The writer, after its commit and before the verb returns."""
+    """In the writer, after its commit and before the operation returns."""
     BACKGROUND = "background"
-    """A thread of the writer's process."""
+    """In a thread of the writer's process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepPolicy:
-    """Read from the properties at each commit: another writer may change them."""
+    """The settings, read from the properties at each commit because another writer may change them."""
 
     mode: UpkeepMode
     files_per_level: int
-    """Data files of one size that are merged into one."""
+    """The number of data files of one size that are merged into one."""
     max_bytes: int
-    """Bytes of data that one round rewrites, at most."""
+    """The most bytes of data that one round rewrites."""
     max_seconds: int
-    """A round begins no merge later than this."""
+    """The time after which a round begins no merge."""
     write_amplification: float
-    """Bytes of data and delete files that writers and upkeep write together, at most, for each byte of the writers."""
+    """The most bytes of data and delete files that writers and upkeep write together, for each byte of the writers."""
     target_file_size_bytes: int
     base_share: float = _BASE_SHARE
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> UpkeepPolicy:
-        """InvalidArgumentError for a value that does not parse, or is less than it can be."""
+        """Raises InvalidArgumentError for a value that cannot be parsed or is too small."""
         check_least(properties)
         return UpkeepPolicy(
             mode=UpkeepMode(property_one_of(properties, UPKEEP, UPKEEP_MODES)),

@@ -1,11 +1,11 @@
-"""One round of upkeep: what is due is done, within the budgets, and nothing is waited for (MT-84, MT-85).
+"""One round of upkeep: runs the jobs that are due, within the budgets, without waiting for anything (MT-84, MT-85).
 
-merge levels, or a base      `compaction.levels`, one try: a lost race is planned anew in the next round
-convert equality deletes     where they are many files, or many keys for the rows of the table
-merge range deletes          where a base was merged, which needs few of them any more, or many files have come
-drop dead deletes            row and equality deletes, where a base was merged or there are many of them (MT-95)
-rewrite manifests            where planning a scan reads many
-expire snapshots             as far as the table's own properties allow, a batch at a time
+merge levels, or a base      `compaction.levels`, one attempt: after a conflict the next round plans it again
+convert equality deletes     if they are many files, or many keys compared with the rows of the table
+merge range deletes          if a base was merged, which makes most of them unnecessary, or there are many files
+drop dead deletes            row and equality deletes, if a base was merged or there are many of them (MT-95)
+rewrite manifests            if planning a scan reads many
+expire snapshots             by the table's own properties, in batches
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from tableformat.properties import (
 )
 
 EXPIRED_AT_ONCE: Final = 32
-"""Snapshots past their retention from which they are expired: each time the manifests of both sides are read."""
+"""The number of snapshots past retention from which they are expired. Each expiry reads the manifests of both sides."""
 _DELETE_FILES_MAX: Final = 64
-"""Row and equality delete files from which those that match nothing are looked for; equality delete files from which
-they are converted, because with more of them no reader keeps the rows that it found (decision 16)."""
+"""The number of row and equality delete files from which dead ones are searched. Also the number of equality delete
+files from which they are converted, because with more of them no reader keeps the rows that it found (decision 16)."""
 _KEYS_SHARE: Final = 0.1
-"""MT-89: keys of equality deletes, as a share of the rows, from which they are converted."""
+"""MT-89: the number of keys of equality deletes, as a share of the rows, from which they are converted."""
 
 UpkeepJob = (
     CompactResult
@@ -66,14 +66,14 @@ UpkeepJob = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepResult(HtmlResult):
-    """What a round did, or with `dry_run` would do; empty when nothing was due."""
+    """The result of a round; empty if nothing was due. With `dry_run`: the expected result."""
 
     jobs: tuple[UpkeepJob, ...] = ()
     """The results of the jobs that were due, in order."""
     is_over: bool = True
-    """Whether the next round would find nothing: False after a merge, which may have filled the next level."""
+    """Whether the next round would have nothing to do. False after a merge, which may have filled the next level."""
     lost_conversion_count: int = 0
-    """Conversions that were given up for commits of others."""
+    """Conversions that were given up because of concurrent commits."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -87,14 +87,13 @@ class UpkeepResult(HtmlResult):
 
     @property
     def lost_race_count(self) -> int:
-        """Merges and conversions that met a commit of others that made them wrong; they are planned anew in a later
-        round."""
+        """Merges and conversions that conflicted with a concurrent commit. A later round plans them again."""
         merges = sum(job.failed_group_count for job in self.jobs if isinstance(job, CompactResult))
         return merges + self.lost_conversion_count
 
     @property
     def converted_delete_files_count(self) -> int:
-        """Equality delete files whose rows are named by position now (MT-89)."""
+        """Equality delete files that were converted to position deletes (MT-89)."""
         return sum(job.removed_equality_delete_files_count for job in self.jobs if isinstance(job, ConvertResult))
 
     @property
@@ -121,8 +120,8 @@ def rounds_asked_for(
     executor: Executor | ExecutorChoice = LOCAL,
     progress: Progress | None = None,
 ) -> Iterator[UpkeepResult]:
-    """MT-101: the rounds that the table asks for by its properties, which it may have taken back since they were read;
-    none for a table or a branch that is gone."""
+    """MT-101: the rounds that the table's properties request. The request may have been withdrawn since they were read.
+    No rounds for a table or a branch that does not exist any more."""
     try:
         yield from _rounds(iceberg, branch, executor=executor, dry_run=False, progress=progress, is_asked_for=True)
     except (TableNotFoundError, SnapshotNotFoundError):
@@ -133,7 +132,7 @@ def rounds_asked_for(
 
 
 def _is_gone(iceberg: IcebergTable) -> bool:
-    """Whether the table was dropped: with its files, where it was purged, in the middle of a round."""
+    """Whether the table was dropped during a round, together with its files if it was purged."""
     try:
         refresh(iceberg)
     except TableNotFoundError:
@@ -151,10 +150,10 @@ def run_rounds(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[UpkeepResult]:
-    """Rounds until nothing more is due, or the seconds of the policy are over. Moves the handle.
+    """Run rounds until nothing more is due, or the seconds of the policy are over. Moves the handle.
 
-    `executor` may depend on the bytes that a merge or a conversion is about. The policy is read anew for each round.
-    Raises what `run_round` raises.
+    `executor` may depend on the bytes of a merge or a conversion. The policy is read again for each round. Raises the
+    errors of `run_round`.
     """
     return _rounds(iceberg, branch, executor=executor, dry_run=dry_run, progress=progress, is_asked_for=False)
 
@@ -189,9 +188,9 @@ def run_round(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> UpkeepResult:
-    """MT-85: do what is due on the newest snapshot of the branch, and move the handle to the result.
+    """MT-85: run the jobs that are due on the newest snapshot of the branch, and move the handle to the result.
 
-    Rows stay as they are. Raises what the jobs raise, but for lost races, which leave the work to the next round.
+    Rows do not change. Raises the errors of the jobs, except for lost races, whose work is left to the next round.
     """
     started = time.perf_counter()
     refresh(iceberg)
@@ -207,7 +206,7 @@ def run_round(
 
 
 def has_base(merged: CompactResult) -> bool:
-    """Whether one of the merges was of a base with the files over it."""
+    """Whether one of the merges had a base with the files above it."""
     assert merged.plan is not None, "a compaction has a plan"
     return any(BASE_REASON in group.reasons for group in merged.plan.groups)
 
@@ -269,7 +268,8 @@ class _Round:
         return head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
 
     def _merge_levels(self) -> CompactResult | None:
-        """MT-80, MT-81, MT-84: one try, within the bytes of a round and those that are left of the amplification."""
+        """MT-80, MT-81, MT-84: one attempt, within the bytes of a round and the rest of the write amplification
+        budget."""
         view, policy = self._view(), self._policy
         ledger = Ledger.of(view.metadata, view.snapshot)
         options = LevelOptions(
@@ -296,8 +296,8 @@ class _Round:
         return result
 
     def _convert_equality_deletes(self) -> Iterator[ConvertResult]:
-        """MT-89: those that merges left, when resolving them at each first read costs more than it takes to write their
-        rows down; MT-85: one try."""
+        """MT-89: convert the equality deletes that are left after merges, if resolving them at each first read costs
+        more than writing their positions. MT-85: one attempt."""
         view = self._view()
         equality = [each for each in delete_files(view) if each.kind is DeleteKind.EQUALITY]
         key_count = sum(each.record_count for each in equality)
@@ -323,7 +323,8 @@ class _Round:
             self.lost_conversion_count += 1
 
     def _merge_range_deletes(self, *, everything: bool) -> Iterator[MergeRangeDeletesResult]:
-        """MT-82: those of one size, as data files are; all of them where a base left, which needs few of them."""
+        """MT-82: merge range delete files of one size, as for data files. After a merge of a base, merge all of them,
+        because few are still needed."""
         files = [each for each in delete_files(self._view()) if each.kind is DeleteKind.RANGE]
         if everything:
             if files:
@@ -343,7 +344,8 @@ class _Round:
         return sum(each.kind is not but for each in delete_files(self._view()))
 
     def _has_many_manifests(self) -> bool:
-        """Where a writer would soon merge them, upkeep does it first, off its way."""
+        """Whether a writer would soon merge the manifests. Upkeep does it before, so that the writer does not have
+        to."""
         properties = self._iceberg.metadata.properties
         merge_from = positive_int(properties, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT)
         return sum(each.has_live_files for each in manifests_of(self._view())) >= merge_from // 2
