@@ -1,5 +1,5 @@
-"""Table health: what slows reads down, and the job recommended for each finding.
+"""Table health: the causes of slow reads, and a recommended job for each finding.
 
-`health_statistics` measures from metadata alone, `health_findings` compares with thresholds and recommends, `health`
-has the report as data.
+`health_statistics` measures from metadata alone. `health_findings` compares with thresholds and recommends jobs.
+`health` has the report as data.
 """

@@ -24,7 +24,7 @@ from tableformat.storage.side_by_side import read_side_by_side
 from tableformat.storage.storage import open_input
 
 FOOTERS_MAX: Final = 200
-"""Footers that one call reads: some seconds in an object store."""
+"""The most footers that one call reads, which takes some seconds in an object store."""
 _FOOTER_BYTES: Final = 16 * 1024
 _COLUMNS_MAX: Final = 3
 _LIST_VIEWS: Final = (pa.ListViewType, pa.LargeListViewType)
@@ -36,7 +36,7 @@ Columns = dict[str, str]
 def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iterator[Finding]:
     """MT-102: added files whose Arrow schema has types that readers like PyIceberg cannot combine with other files.
 
-    Reads at most FOOTERS_MAX footers, and none of files that a writer of the table has written.
+    Reads at most FOOTERS_MAX footers, and no footers of files that a writer of the table has written.
     """
     added = _added_files(view, files)
     looked_at = _some_of_each_commit(added)
@@ -57,7 +57,8 @@ def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iter
 
 
 def _added_files(view: SnapshotView, files: Collection[DataFile]) -> list[DataFile]:
-    """LK-31: an added file has a name that says so, or lies outside of the directories of the table."""
+    """LK-31: the files that were added. Their names mark them as added, or they are outside the directories of the
+    table."""
     metadata = view.metadata
     stated = (metadata.properties.get(name) for name in PATH_PROPERTIES)
     roots = [metadata.location, *(root for root in stated if root)]
@@ -69,7 +70,8 @@ def _added_files(view: SnapshotView, files: Collection[DataFile]) -> list[DataFi
 
 
 def _some_of_each_commit(files: Sequence[DataFile]) -> list[DataFile]:
-    """At most FOOTERS_MAX, of as many commits as possible: files that one commit added are mostly alike."""
+    """At most FOOTERS_MAX files from as many commits as possible, because files that one commit added are mostly
+    alike."""
     if len(files) <= FOOTERS_MAX:
         return list(files)
     seen: Counter[int | None] = Counter()
@@ -81,7 +83,7 @@ def _some_of_each_commit(files: Sequence[DataFile]) -> list[DataFile]:
 
 
 def _stored_types(io: FileIO, files: Sequence[DataFile]) -> list[Columns | None]:
-    """None for a file that cannot be read; `verify` reports it."""
+    """The types of each file; None for an unreadable file, which `verify` reports."""
 
     def read(file: DataFile) -> Columns | None:
         try:
@@ -94,7 +96,7 @@ def _stored_types(io: FileIO, files: Sequence[DataFile]) -> list[Columns | None]
 
 
 def unshared_types(schema: pa.Schema) -> Columns:
-    """The columns whose Arrow type PyIceberg passes on unchanged, or does not know, by their paths."""
+    """The columns whose Arrow type PyIceberg passes on unchanged or does not know, by their paths."""
     return {path: kind for field in schema for path, kind in _unshared(field.name, field.type)}
 
 

@@ -1,4 +1,4 @@
-"""`TableHealth`: what slows down reads of a table, in numbers, with findings (MT-20)."""
+"""`TableHealth`: the causes of slow reads of a table, in numbers, with findings (MT-20)."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class DeleteFileCounts:
     file_count: int
     total_bytes: int
     deleted_count: int
-    """Rows, keys or spans in them, as their entries state."""
+    """Rows, keys or spans in the files, as stated in their entries."""
     oldest_age_seconds: float | None
-    """Since the commit of the oldest; at least that where its snapshot has expired, None where no snapshot is known."""
+    """Age of the oldest commit; a lower bound if its snapshot has expired, None if no snapshot is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupDepth:
-    """How many data files a point lookup by key opens, bounds alone considered."""
+    """The number of data files that a point lookup by key opens, by their bounds alone."""
 
     average: float
-    """For a key that lies where the rows lie."""
+    """The average over keys that are distributed like the rows."""
     largest: int
-    """For the worst key."""
+    """The number for the worst key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something to do."""
+    """A finding with a recommended action."""
 
     name: str
     """small-files, deleted-rows, overlap, uncovered-rows, straddling-files, overdue-window, overdue-retention,
@@ -43,12 +43,12 @@ class Finding:
     what: str
     """One sentence with the numbers."""
     command: str
-    """What to run."""
+    """The command to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHealth:
-    """The state of one snapshot of a branch; prints as text."""
+    """The state of one snapshot of a branch, with a text display."""
 
     table: str
     branch: str
@@ -56,44 +56,44 @@ class TableHealth:
     data_file_count: int
     data_bytes: int
     record_count: int
-    """Rows in the data files, deleted ones included."""
+    """Rows in the data files, including deleted rows."""
     small_file_count: int
-    """Files below three quarters of the target size that have a neighbour in their partition."""
+    """Files below three quarters of the target size, if there are several in a partition."""
     deleted_row_ratio: float
     """Rows that position deletes and vectors name, and rows of covered files, as a share of all rows."""
     clean_file_count: int
     """Data files that no delete reaches."""
     position_deleted_file_count: int
-    """Data files of which only positions are deleted: no reader looks at their keys."""
+    """Data files with position deletes only. Readers do not compare their keys."""
     partial_file_count: int
-    """Data files whose keys are compared with equality or range deletes at every read."""
+    """Data files whose keys are compared with equality or range deletes in every read."""
     covered_file_count: int
-    """Data files that range deletes cover whole: not read, but still in the table."""
+    """Data files that are fully covered by range deletes: not read, but still in the table."""
     lookup_depth: LookupDepth | None
     """None for a table without a key, or without data."""
     delete_files: tuple[DeleteFileCounts, ...]
     dead_delete_file_count: int
-    """Delete files that match nothing any more."""
+    """Delete files that no longer match a row."""
     read_amplification: float
-    """Cost of reading the whole snapshot as it is, as a multiple of its cost after conversion and compaction: bytes of
-    data and delete files, and for each file what opening it costs (`read.split.open-file-cost`)."""
+    """Current cost of reading the whole snapshot, as a multiple of its cost after conversion and compaction. The cost
+    is the bytes of data and delete files, plus the cost of opening each file (`read.split.open-file-cost`)."""
     manifest_count: int
-    """Manifests with live files: what planning a scan reads."""
+    """Manifests with live files, which planning a scan reads."""
     manifest_bytes: int
     snapshot_count: int
-    """Retained snapshots of the table, all branches together."""
+    """Retained snapshots of the table, in all branches."""
     metadata_bytes: int
-    """Size of the metadata file, which each commit writes anew."""
+    """Size of the metadata file, which each commit writes again."""
     findings: tuple[Finding, ...] = ()
 
     @property
     def clean_file_share(self) -> float:
-        """Share of the data files that read without comparing keys; 1.0 without data."""
+        """Share of the data files that are read without a comparison of keys; 1.0 without data."""
         clean = self.clean_file_count + self.position_deleted_file_count
         return clean / self.data_file_count if self.data_file_count else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers as JSON takes them."""
+        """All numbers as JSON-compatible data."""
         return {**dataclasses.asdict(self), "clean_file_share": self.clean_file_share}
 
     def __str__(self) -> str:
@@ -132,7 +132,8 @@ _RED: Final = "#d65f5f"
 
 
 def html_of_health(health: TableHealth) -> html.Html:
-    """The picture of a table's health: what reading costs now and after the jobs, how files are read, what to do."""
+    """HTML display of a table's health: read cost now and after the jobs, how files are read, and recommended
+    commands."""
     return html.part(
         _amplification(health),
         html.facts(_figures(health)),
@@ -142,7 +143,7 @@ def html_of_health(health: TableHealth) -> html.Html:
 
 
 def _amplification(health: TableHealth) -> html.Html:
-    """Bars to one scale. What conversion and compaction leave is the measure itself, 1."""
+    """Bars on one scale. The cost after conversion and compaction is the unit, 1."""
     now = health.read_amplification
     colour = _GREEN if now <= 1.5 else _YELLOW if now <= 3 else _RED
     rows = [

@@ -28,15 +28,15 @@ from tableformat.properties import (
 )
 
 _DEPTH_MAX: Final = 1.5
-"""Files that a lookup opens on average, from which overlap is a finding; the same as of compaction."""
+"""The average number of files that a lookup opens, from which overlap is a finding. The same as for compaction."""
 _RANGE_FILES_MAX: Final = 10
-"""Range delete files that every planner opens, from which merging them is a finding."""
+"""The number of range delete files that every planner opens, from which merging them is recommended."""
 _METADATA_BYTES_MAX: Final = 1_000_000
-"""Size of a metadata file that makes commits slow."""
+"""Size from which a metadata file makes commits slow."""
 
 
 def table_health(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
-    """The health of a snapshot, with what to do about it. Reads no rows of data files and changes nothing."""
+    """The health of a snapshot, with recommendations. Reads no rows of data files and changes nothing."""
     health, data_files = measure(view, metadata_location, table=table, branch=branch)
     findings = [*_findings(health, view, branch), *added_file_findings(view, data_files)]
     return replace(health, findings=tuple(findings))

@@ -1,4 +1,4 @@
-"""Measures a snapshot from metadata, and from range delete files as planning a scan reads them."""
+"""Measures a snapshot from metadata, and from range delete files in the same way as scan planning."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def is_partial(task: FileScanTask) -> bool:
 
 
 def small_files_by_partition(view: SnapshotView, files: Iterable[DataFile]) -> list[list[DataFile]]:
-    """Files below the size from which compaction leaves them alone, where a partition has several."""
+    """Files below the size that compaction considers small, in partitions that have several."""
     limit = CompactionOptions.of(view).small_below_bytes
     by_partition: defaultdict[object, list[DataFile]] = defaultdict(list)
     for file in files:
@@ -100,7 +100,7 @@ def _delete_entries(view: SnapshotView) -> list[DeleteEntry]:
 def _rows_deleted_by_position(
     deletes: Collection[DeleteFile], files: Collection[DataFile], covered: Iterable[DataFile]
 ) -> int:
-    """At most: rows of the covered files, and all positions that deletes name; a row may be named twice."""
+    """An upper bound: rows of the covered files, and all positions that deletes name. A row may be named twice."""
     whole = {file.file_path: file.record_count for file in covered}
     live = {file.file_path for file in files}
     named = sum(
@@ -137,7 +137,7 @@ def _counts_by_kind(deletes: Sequence[DeleteEntry], metadata: TableMetadata) -> 
 
 
 def _lookup_depth(view: SnapshotView, files: Sequence[DataFile]) -> LookupDepth | None:
-    """MT-41: as compaction counts it; a lookup stays in one partition where the key alone decides the partition."""
+    """MT-41: computed as in compaction. A lookup reads a single partition if the key alone determines the partition."""
     schema = view.metadata.schema()
     key_ids = key_field_ids(schema, view.metadata.properties)
     if not key_ids or not files:
@@ -167,7 +167,7 @@ def _lookup_groups(view: SnapshotView, files: Sequence[DataFile], key_ids: set[i
 
 
 def _largest_depth(bounds: Sequence[KeyBounds]) -> int:
-    """Files over the most crowded key: at every lower cut one more, at every upper cut one less."""
+    """The largest number of files over one key: each lower cut adds a file, each upper cut removes one."""
     steps = sorted([(each.lower, 1) for each in bounds] + [(each.upper, -1) for each in bounds])
     return max(accumulate(step for _, step in steps), default=0)
 
@@ -182,7 +182,7 @@ def _read_amplification(
     alive_bytes = round(all_bytes * (1 - deleted_ratio))
     if not plan.tasks:
         return 1.0
-    # RD-13: spans that entries carry are read with the manifests.
+    # RD-13: spans in entries are read with the manifests.
     opened = {delete.file_path: delete.file_size_bytes for delete in deletes if delete.range_spans is None}
     now = plan.data_bytes + sum(opened.values()) + open_cost * (len(plan.tasks) + len(opened))
     least = alive_bytes + open_cost * max(1, -(-alive_bytes // target_bytes))

@@ -14,7 +14,7 @@ from tableformat.range_partitions.window import has_clock, now_of, old_partition
 
 
 def range_findings(view: SnapshotView) -> Iterator[Finding]:
-    """RP-18: rows that no partition covers, files that straddle borders, a window that has not moved."""
+    """RP-18: rows that no partition covers, files that straddle borders, and windows that have not moved."""
     try:
         defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     except UnsupportedFeatureError as error:
@@ -41,7 +41,7 @@ def range_findings(view: SnapshotView) -> Iterator[Finding]:
 
 
 def _about_window(defined: DefinedPartitions) -> Iterator[Finding]:
-    """Of columns that have a clock."""
+    """The finding about a window over columns that have a clock."""
     if not defined.window.is_set or not has_clock(defined):
         return
     now = now_of(defined, None)

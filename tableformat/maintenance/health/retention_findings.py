@@ -14,7 +14,7 @@ from tableformat.range_partitions.retention import retention_of
 
 
 def retention_findings(view: SnapshotView) -> Iterator[Finding]:
-    """MT-110: rows that are older than the table keeps them, and a property that does not fit the table."""
+    """MT-110: rows that are older than the table's retention, and a property that does not fit the table."""
     try:
         rules = retention_of(view.metadata.properties, view.metadata.schema())
     except InvalidArgumentError as error:
