@@ -1,1 +1,1 @@
-"""Statistics files: what optimizers of engines ask of a snapshot beside what its manifests say."""
+"""Statistics files: data about a snapshot for query optimizers that its manifests do not contain."""

@@ -1,4 +1,4 @@
-"""Counts the distinct values of the columns of a snapshot, and registers a statistics file of it (SP-39).
+"""Counts the distinct values of the columns of a snapshot, and registers a statistics file for it (SP-39).
 
 data files -> alive rows -> a sketch a column -> united -> one Puffin file -> `statistics` of the table's metadata
 """
@@ -43,24 +43,24 @@ from tableformat.storage.storage import delete_if_present, write_bytes
 logger = logging.getLogger(__name__)
 
 _TASK_BYTES: Final = 512 * 1024 * 1024
-"""Data files that one task reads, at most, unless one is larger."""
+"""The most bytes of data files that one task reads, unless a single file is larger."""
 _AT_ONCE: Final = 1
-"""Reading a task is parallel in itself."""
+"""One task at a time, because reading within a task is parallel."""
 
 Blob = tuple[BlobMetadata, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeTableStatsResult(HtmlResult):
-    """What was counted, or with `dry_run` would be."""
+    """The counts. With `dry_run`: the columns that would be counted."""
 
     snapshot_id: int | None
-    """The snapshot that the statistics are of; None for a table without one."""
+    """The snapshot that was counted; None for a table without a snapshot."""
     statistics_file: str | None = None
-    """Location of the new Puffin file; None with `dry_run`, and where there is no snapshot."""
+    """Location of the new Puffin file; None with `dry_run`, and without a snapshot."""
     columns: tuple[str, ...] = ()
     distinct_counts: tuple[int, ...] = ()
-    """For each column about how many distinct values it has, nulls not counted; none with `dry_run`."""
+    """The approximate number of distinct values of each column, without nulls; empty with `dry_run`."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -75,10 +75,10 @@ def compute_table_stats(
     executor: Executor = LOCAL,
     progress: Progress | None = None,
 ) -> ComputeTableStatsResult:
-    """Read the columns of a snapshot, the branch's head by default, and commit a statistics file of it.
+    """Read the columns of a snapshot, the branch's head by default, and commit a statistics file for it.
 
-    UnknownColumnError and InvalidArgumentError for columns that are not there or have parts, SnapshotNotFoundError;
-    CommitConflictError where the snapshot was expired meanwhile.
+    Raises UnknownColumnError for columns that do not exist, InvalidArgumentError for columns that are not primitive,
+    SnapshotNotFoundError for an unknown snapshot, CommitConflictError if the snapshot was expired in the meantime.
     """
     started = time.perf_counter()
     runner = task_runner(executor)
@@ -119,7 +119,7 @@ def compute_table_stats(
 
 
 def sketches_of(tasks: Sequence[FileScanTask], context: ReadContext) -> tuple[ThetaSketch, ...]:
-    """A sketch of each selected column over the rows of the tasks that are alive."""
+    """A sketch of each selected column over the alive rows of the tasks."""
     sketches = [ThetaSketch.empty() for _ in context.selected.fields]
     for rows in read_tables(tasks, context):
         sketches = [
@@ -135,7 +135,7 @@ def _sketch(rows: pa.Table, field: NestedField) -> ThetaSketch:
 
 
 def _fields(schema: Schema, columns: Sequence[str] | None) -> list[NestedField]:
-    """The columns by their names, or all that have no parts."""
+    """The columns with these names, or all primitive columns."""
     if isinstance(columns, str):
         raise InvalidArgumentError(f"columns is a list of names: columns=[{columns!r}].")
     if columns is None:
@@ -156,7 +156,7 @@ def _fields(schema: Schema, columns: Sequence[str] | None) -> list[NestedField]:
 
 
 def _tasks(tasks: Sequence[FileScanTask]) -> list[tuple[FileScanTask, ...]]:
-    """Consecutive files in groups of about one size."""
+    """Consecutive files in groups of about the same size."""
     groups: list[list[FileScanTask]] = []
     size = _TASK_BYTES
     for task in tasks:
@@ -187,8 +187,8 @@ def _blob(field: NestedField, sketch: ThetaSketch, view: SnapshotView) -> Blob:
 
 
 def _kept_blobs(view: SnapshotView, counted: set[int]) -> list[Blob]:
-    """Of the statistics file that the snapshot has, which the new one takes the place of: what it says of other
-    columns. Compressed blobs, which other writers make, are left out, with a warning in the log."""
+    """The statistics of other columns in the existing statistics file of the snapshot, which the new file replaces.
+    Compressed blobs, which other writers create, are left out, and a warning is logged."""
     assert view.snapshot is not None, "a snapshot was read"
     known = next((each for each in view.metadata.statistics if each.snapshot_id == view.snapshot.snapshot_id), None)
     if known is None:
@@ -209,7 +209,7 @@ def _kept_blobs(view: SnapshotView, counted: set[int]) -> list[Blob]:
 
 
 def _write(view: SnapshotView, blobs: Sequence[Blob]) -> StatisticsFile:
-    """The Puffin file, named as Iceberg names it, and what metadata says of it."""
+    """Writes the Puffin file, with a name in Iceberg's form, and returns its entry for the metadata."""
     assert view.snapshot is not None, "a snapshot was read"
     content, footer = encode_puffin(blobs, {"created-by": "tableformat"})
     metadata, snapshot_id = view.metadata, view.snapshot.snapshot_id
@@ -240,7 +240,7 @@ def _write(view: SnapshotView, blobs: Sequence[Blob]) -> StatisticsFile:
 
 
 def _register(iceberg: IcebergTable, file: StatisticsFile) -> None:
-    """The file is removed where it is not registered, unless nobody can say."""
+    """Registers the file. It is removed if it is not registered, unless the outcome is unknown."""
 
     def updates(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         if snapshot_by_id(table.metadata, file.snapshot_id) is None:
