@@ -1,10 +1,11 @@
-"""Ranges that the branch dropped and rows that the target got before (RP-26).
+"""Range drops on the branch that affect rows which the target got earlier (RP-26).
 
     target   P ---------- m1 (row r, number 3)
     branch     b1 (drop the range of r, number 4)
 
-As if both branches had been one, the drop meets the row: it is carried with a delete of its position. A range delete
-with the drop's number would also meet the files that were restored since, with the numbers that they had.
+The result is the same as if both branches had been one: the drop deletes the row. The row is therefore carried with a
+position delete. A range delete with the drop's sequence number would also delete rows of files that were restored
+later, because restored files keep their sequence numbers.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from tableformat.write.delete_files.row_deletes import RowsToDelete, write_row_d
 from tableformat.write.staged import StagedFiles
 
 _Reached: TypeAlias = tuple[DataFile, tuple[int, ...]]
-"""A carried file, and the numbers of the drops that may have rows of it."""
+"""A carried file, and the sequence numbers of the drops that may contain rows of it."""
 
 
 class CarriedDrops:
-    """The row deletes that a carry of files needs; written anew where another attempt needs others."""
+    """The row deletes that are needed when files are carried. They are written again if another attempt needs different
+    ones."""
 
     def __init__(self, iceberg: IcebergTable, branch: str) -> None:
         self._iceberg = iceberg
@@ -45,7 +47,8 @@ class CarriedDrops:
         self._written_for: list[_Reached] = []
 
     def deletes(self, head: SnapshotView, carried: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
-        """RP-26: of the rows of carried files that came to the target before a drop of the branch which has them."""
+        """RP-26: the row deletes for carried files that were added to the target before the branch dropped a range with
+        their rows."""
         drops = dict(_drops_since(head, self._branch, min(map(_came_with, carried), default=None)))
         spans = _newer_spans(carried, drops)
         reached = [(data, tuple(found)) for data, found in spans.items()]
@@ -64,19 +67,21 @@ class CarriedDrops:
         return self._written
 
     def discard(self) -> None:
-        """Remove what was written, of a commit that certainly did not happen."""
+        """Remove the written files of a commit that certainly did not happen."""
         StagedFiles(delete_files=self._written).delete_all(self._iceberg.io)
         self._written, self._written_for = (), []
 
 
 def _came_with(data: DataFile) -> int:
-    """When the file came to the target: one that was restored there has an older data sequence number."""
+    """The sequence number of the commit that added the file to the target. The data sequence number of a restored file
+    is older."""
     assert data.file_sequence_number is not None, f"{data.file_path} was committed to the target"
     return data.file_sequence_number
 
 
 def _newer_spans(carried: Sequence[DataFile], drops: Mapping[int, SpanArray]) -> dict[DataFile, dict[int, SpanArray]]:
-    """For the files that came before a drop, by its number: the spans that their rows are held against."""
+    """For each file that was added before a drop, by the drop's sequence number: the spans with which its rows are
+    compared."""
     found: defaultdict[DataFile, dict[int, SpanArray]] = defaultdict(dict)
     for number, spans in drops.items():
         older = [data for data in carried if _came_with(data) < number]
@@ -87,7 +92,8 @@ def _newer_spans(carried: Sequence[DataFile], drops: Mapping[int, SpanArray]) ->
 
 
 def _drops_since(head: SnapshotView, branch: str, oldest: int | None) -> Iterator[tuple[int, SpanArray]]:
-    """The drops of the branch after a number, each with its own, but for what was restored since (RP-13)."""
+    """The drops of the branch after a sequence number, each with its own number, without drops that were restored
+    (RP-13)."""
     restored: set[str] = set()
     last: Snapshot | None = None
     for snapshot in ancestors(head.metadata, head.snapshot):

@@ -3,8 +3,9 @@
     target   P ---------- m1 (row r, number 3)
     branch     b1 (delete r, number 2 or 4)
 
-On the branch the row has number 3: a delete with number 4 deletes it, one with number 2 does not, as if both branches
-had been one. So it has to come before the delete is converted; after that nothing would be left to meet the row.
+On the branch the row has sequence number 3: a delete with number 4 deletes it, one with number 2 does not, as if both
+branches had been one. The row must be carried before the delete is converted, because a converted delete no longer
+reaches new rows.
 """
 
 from __future__ import annotations
@@ -37,26 +38,28 @@ from tableformat.metadata.snapshot_view import SnapshotView
 _ATTEMPTS: Final = 10
 
 TargetRule: TypeAlias = Callable[[SnapshotView, str, SnapshotView, Snapshot], UpdatesAndRequirements]
-"""(planned snapshot, branch, head, our snapshot) -> what a conversion of the branch does to its publish target."""
+"""Returns the updates and requirements for the publish target when a branch is converted. Called with the planned
+snapshot, the branch, the head and our snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedFiles:
-    """Data files that a branch was given."""
+    """The data files that were added to a branch."""
 
     data_file_count: int = 0
     record_count: int = 0
 
 
 class _TargetMovedError(Exception):
-    """The target got more than what the commit would say that it carries."""
+    """The target has newer appends than the commit would record as carried."""
 
 
 def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
-    """MT-31: add to the branch the data files that its publish target got since, and move the handle to the result.
+    """MT-31: add to the branch the data files that its publish target got since the last carry. Moves the handle to the
+    result.
 
-    Commits nothing when there are none, or no target. Raises PublishRefusedError when the target has changes that
-    cannot be carried (MT-32), or when they come too late.
+    Commits nothing without such files or without a target. Raises PublishRefusedError if the target has changes that
+    cannot be carried (MT-32), or that arrive too late.
     """
     if publish_target_of(iceberg.metadata, branch) is None:
         return CarriedFiles()
@@ -76,7 +79,7 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
 
 
 class _CarriedAppends(PlannedChange):
-    """What the target got since the last publish, as long as its head stays where it was when that was planned."""
+    """The appends to the target since the last publish, as long as its head is the planned one."""
 
     def __init__(self, branch: str, planned: TargetState, drops: CarriedDrops) -> None:
         self._branch = branch
@@ -86,7 +89,7 @@ class _CarriedAppends(PlannedChange):
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """What is carried, as of the last attempt."""
+        """The carried files of the last attempt."""
         return self._state.appended
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
@@ -125,20 +128,22 @@ def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedF
 
 
 def _as_added(file: DataFile) -> DataFile:
-    """DA-9: the data sequence number stays; when the file came to the branch is for the commit to say."""
+    """DA-9: the data sequence number stays; the commit assigns the sequence number at which the branch got the file."""
     return replace(file, file_sequence_number=None)
 
 
 def keeping_target(
     planned: SnapshotView, branch: str, base: SnapshotView, snapshot: Snapshot
 ) -> UpdatesAndRequirements:
-    """MT-31: a conversion sees every file that the branch will ever have with an older number, or does not commit."""
+    """MT-31: a conversion sees every file that the branch will ever get with an older sequence number, or does not
+    commit."""
     del planned, snapshot
     return asserting_target(all_carried(base, branch))
 
 
 def all_carried(base: SnapshotView, branch: str) -> TargetState | None:
-    """The target of a branch that has everything of it; None without a target. CommitConflictError where it has not."""
+    """The target of a branch that has all files of the target; None without a target. Raises CommitConflictError if the
+    branch lacks a file."""
     state = target_state(base.metadata, base.io, branch)
     if state is not None and state.appended:
         raise CommitConflictError(

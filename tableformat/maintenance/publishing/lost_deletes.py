@@ -1,11 +1,12 @@
-"""Finds keyed deletes that left a branch before it got the rows of its publish target that they delete (MT-32).
+"""Finds keyed deletes that were removed from a branch before it got the rows of its publish target that they delete
+(MT-32).
 
     target   m1 (row r, number 2)
-    branch   b1 (delete r, number 3)    b2 (the delete left)    r carried: nothing deletes it
+    branch   b1 (delete r, number 3)    b2 (the delete is removed)    r is carried: nothing deletes it
 
-Conversions and jobs of a branch with a publish target count the target's rows, so this happens where the target was
-named later, or where another program changed the branch. Manifests decide, because a summary is optional and other
-writers leave counts out.
+Conversions and jobs on a branch with a publish target include the target's rows. The error therefore occurs only if the
+target was set later, or if another program changed the branch. The check uses manifests, because a summary is optional
+and other writers omit counts.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ from tableformat.scan.context import merge_context
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """Keyed deletes that a snapshot took away, all newer than some row to be carried."""
+    """Keyed deletes that a snapshot removed, each newer than some row to be carried."""
 
     snapshot: Snapshot
     deletes: tuple[DeleteFile, ...]
 
     @property
     def keeps_rows(self) -> bool:
-        """A job that merges or drops deletes; anything else converts them."""
+        """Whether a job merged or dropped the deletes. Any other snapshot converted them."""
         return self.snapshot.summary is not None and self.snapshot.summary.operation is Operation.REPLACE
 
 
 def refuse_rows_that_deletes_missed(view: SnapshotView, branch: str, carried: Sequence[DataFile]) -> None:
-    """MT-32: PublishRefusedError where a delete that left the branch would have deleted rows that are carried now."""
+    """MT-32: raises PublishRefusedError if a delete that was removed from the branch would have deleted rows that are
+    carried now."""
     oldest = min(map(committed_sequence_number, carried), default=None)
     if oldest is None:
         return
@@ -69,7 +71,7 @@ def refuse_rows_that_deletes_missed(view: SnapshotView, branch: str, carried: Se
 
 
 def _deletes_that_left(view: SnapshotView, oldest: int) -> Iterator[_Left]:
-    """Newest first. Where the snapshot before has expired, only the summary can tell."""
+    """The removed deletes, newest snapshot first. If the parent snapshot has expired, only the summary is used."""
     for snapshot in ancestors(view.metadata, view.snapshot):
         if not keyed_delete_is_new_enough(snapshot.sequence_number or 0, oldest):
             return
@@ -91,7 +93,8 @@ def _deletes_that_left(view: SnapshotView, oldest: int) -> Iterator[_Left]:
 
 
 def _equality_delete_is_missed(view: SnapshotView, left: _Left, carried: Sequence[DataFile]) -> bool:
-    """MT-10: one that a job dropped is dead for every file that it knew."""
+    """MT-10: whether a dropped delete reaches a carried file. A delete that a job dropped is dead for every file that
+    the job knew."""
     dropped = [delete for delete in left.deletes if delete.kind is DeleteKind.EQUALITY]
     applicable = ApplicableDeletes(view.metadata, dropped)
     return bool(dropped) and any(applicable.of(data) for data in carried)
@@ -100,8 +103,9 @@ def _equality_delete_is_missed(view: SnapshotView, left: _Left, carried: Sequenc
 def _span_is_missed(view: SnapshotView, left: _Left, carried: Sequence[DataFile]) -> bool:
     """MT-10, MT-11: whether a range that a job dropped, or left out of a merged file, may hold rows of the files.
 
-    A range is still deleted where a span of the same number or a newer one is live after the job. Of two spans over an
-    interval the skyline keeps the larger number, so numbers are doubled, and those after the job are odd.
+    A range is still deleted if a span with the same or a newer sequence number is live after the job. If two spans
+    cover an interval, the skyline keeps the larger number. The numbers are therefore doubled, and those after the job
+    are odd.
     """
     specs, loader = dict(view.metadata.specs()), merge_context(view).loader
     dropped = by_scope_and_columns([each for each in left.deletes if each.kind is DeleteKind.RANGE], specs)
@@ -135,7 +139,7 @@ def _states_removed_keyed_deletes(snapshot: Snapshot) -> bool:
 
 
 def _keyed_deletes(view: SnapshotView, snapshot: Snapshot | None, besides: Snapshot | None = None) -> list[DeleteFile]:
-    """Those in the manifests of a snapshot that the other one does not list."""
+    """The keyed deletes in the manifests of a snapshot that are not in the list of the other snapshot."""
     shared = {manifest.manifest_path for manifest in manifests_of_snapshot(view.io, besides)}
     manifests = [each for each in manifests_of_snapshot(view.io, snapshot) if each.manifest_path not in shared]
     files = live_files(view.io, view.metadata, manifests, ManifestContent.DELETES)

@@ -1,12 +1,12 @@
-"""Gives the target a snapshot of its own, where writers of the branch come first again and again (LK-16).
+"""Creates a separate snapshot for the target, if writers of the branch commit first again and again (LK-16).
 
-    branch   p -- w1 ---- c -- w2      w: commits of a writer; c: p's deletes converted, on the head of that moment
+    branch   p -- w1 ---- c -- w2      w: commits of a writer; c: p's deletes converted, on the head at that time
               \
     target     s                       p's deletes converted, and nothing else
 
-`c` still has the keyed deletes of `w1`, so the target cannot move there; converting them takes longer than the writer
-leaves time for. `s` consists of the delete files of `c` and the manifests of `p`: a lost race costs it one manifest
-list.
+`c` still has the keyed deletes of `w1`, so the target cannot move there. Their conversion takes longer than the time
+between commits of the writer. `s` consists of the delete files of `c` and the manifests of `p`, so a lost race costs
+only one manifest list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 
 _PINNED_MS: Final = 24 * 60 * 60 * 1000
-"""A tag that a process left which was killed goes with the next publish, or with an expiry after a day."""
+"""The tag of a process that was killed is removed by the next publish, or by an expiry after a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class ConvertedSnapshot:
     """A snapshot of the branch, and the change that converts its keyed deletes."""
 
     view: SnapshotView
-    """With the metadata that it was planned with: the branch has what the target had there (MT-31)."""
+    """The view with the metadata of the plan: at that time, the branch had everything from the target (MT-31)."""
     change: TableChange
-    """Committed to the branch, maybe on a later head. Empty: the snapshot has no keyed delete."""
+    """The change that was committed to the branch, possibly on a later head. Empty if the snapshot has no keyed delete.
+    """
 
     @property
     def snapshot(self) -> Snapshot:
@@ -52,21 +53,22 @@ class ConvertedSnapshot:
 
 
 def pin_planned(planned: SnapshotView, branch: str) -> SetSnapshotRefUpdate:
-    """LK-16: no expiry takes the snapshot, nor its manifests, before the target has one made from them."""
+    """LK-16: a tag that keeps the snapshot and its manifests from expiry, until the target has a snapshot made from
+    them."""
     assert planned.snapshot is not None, "a branch that is published has a snapshot"
     return tag_update(publishing_tag(branch), planned.snapshot.snapshot_id, _PINNED_MS)
 
 
 def unpin(metadata: TableMetadata, branch: str) -> tuple[TableUpdate, ...]:
-    """Without the tag, where there is one."""
+    """Removes the tag if it exists."""
     name = publishing_tag(branch)
     return (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),) if name in metadata.refs else ()
 
 
 def publish_beside(iceberg: IcebergTable, branch: str, target: str, converted: ConvertedSnapshot) -> int:
-    """LK-16: commit the converted snapshot to the target alone, and move the handle; gives its id.
+    """LK-16: commit the converted snapshot to the target alone, and move the handle. Returns the new snapshot id.
 
-    Raises CommitConflictError where the target or the branch has changed so that another round is needed.
+    Raises CommitConflictError if the target or the branch has changed so that another round is needed.
     """
     outcome = commit_change(
         iceberg,
@@ -80,7 +82,7 @@ def publish_beside(iceberg: IcebergTable, branch: str, target: str, converted: C
 
 
 class _Beside(PlannedChange):
-    """The change of a conversion on the snapshot that it was planned on, for the target."""
+    """The change of a conversion on its planned snapshot, for the target."""
 
     def __init__(self, branch: str, target: str, converted: ConvertedSnapshot) -> None:
         self._branch = branch
@@ -103,7 +105,7 @@ class _Beside(PlannedChange):
         return self._converted.change
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        """The branch is asserted, too: what its head lists no expiry removes."""
+        """The requirements include the branch, because expiry never removes files that its head lists."""
         refs = head.metadata.refs
         updates = (tag_update(carried_tag(self._branch), snapshot.snapshot_id), *unpin(head.metadata, self._branch))
         return updates, (

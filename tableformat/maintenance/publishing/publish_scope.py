@@ -4,9 +4,9 @@
               \
     branch     b1 ---- b2 ---- b3         deletes by key, upserts, conversions
 
-The tag `carried.<branch>` stands at the newest snapshot of the target whose files the branch has: P, then m2. Without
-the tag it is the newest snapshot that both branches come from. Files that the target got since belong to the branch
-with the sequence numbers that they have, so a delete of the branch may reach their rows.
+The tag `carried.<branch>` marks the newest snapshot of the target whose files the branch has: P, then m2. Without the
+tag it is the newest common ancestor of both branches. Newer files of the target belong to the branch with their
+sequence numbers, so a delete of the branch may reach their rows.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_index import snapshot_by_id
 
 _FOR_EVER_MS = 2**62
-"""A maximum age of a ref that outlives the table's own."""
+"""A maximum age of a ref that never expires, regardless of the table's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """The target of a branch, as one version of the table's metadata has it."""
+    """The target of a branch, in one version of the table's metadata."""
 
     branch: str
     name: str
     head: Snapshot
     appended: tuple[DataFile, ...]
-    """Its data files that the branch has not been given yet, with their sequence numbers."""
+    """Data files of the target that the branch does not have yet, with their sequence numbers."""
 
     def unmoved(self) -> TableRequirement:
-        """MT-31: the commit goes ahead only while the target is where it was looked at."""
+        """MT-31: the commit succeeds only if the target still has the same head."""
         return assert_ref(self.name, self.head.snapshot_id)
 
     def carried(self, snapshot_id: int) -> SetSnapshotRefUpdate:
-        """The tag moved to the snapshot of the target up to which the branch has everything."""
+        """Moves the tag to the snapshot of the target up to which the branch has everything."""
         return tag_update(carried_tag(self.branch), snapshot_id)
 
 
 def tag_publish_bases(iceberg: IcebergTable) -> None:
-    """MT-31: give every branch with a publish target its tag, so that no expiry, of this program or another, takes the
-    snapshot from which it is known what the target got. Commits nothing where the tags are there."""
+    """MT-31: create the tag of every branch with a publish target. The tag keeps the snapshot from expiry, by this or
+    another program, because the new files of the target are computed from it. Commits nothing if all tags exist."""
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         metadata = table.metadata
@@ -74,10 +74,10 @@ def tag_publish_bases(iceberg: IcebergTable) -> None:
 
 
 def target_state(metadata: TableMetadata, io: FileIO, branch: str, target: str | None = None) -> TargetState | None:
-    """MT-31: the target of a branch and what it has that the branch lacks; None for a branch that publishes nowhere.
+    """MT-31: the target of a branch, and the files that the branch lacks; None for a branch without a target.
 
-    `target` overrides the table's property. Raises PublishRefusedError when the target has changes that cannot be
-    carried, or when it is not known which ones it has.
+    `target` overrides the table's property. Raises PublishRefusedError if the target has changes that cannot be
+    carried, or if its changes are unknown.
     """
     name = publish_target_of(metadata, branch) if target is None else target
     if name is None:
@@ -98,12 +98,12 @@ def target_state(metadata: TableMetadata, io: FileIO, branch: str, target: str |
 
 
 def asserting_target(state: TargetState | None) -> UpdatesAndRequirements:
-    """What a job on the branch adds to its commit."""
+    """The requirements that a job on the branch adds to its commit."""
     return (), () if state is None else (state.unmoved(),)
 
 
 def tag_update(name: str, snapshot_id: int, max_age_ms: int = _FOR_EVER_MS) -> SetSnapshotRefUpdate:
-    """A tag at a snapshot, moved there or made."""
+    """Creates a tag at a snapshot, or moves it there."""
     return SetSnapshotRefUpdate.model_validate(
         {
             "ref-name": name,
@@ -115,7 +115,7 @@ def tag_update(name: str, snapshot_id: int, max_age_ms: int = _FOR_EVER_MS) -> S
 
 
 def _head(metadata: TableMetadata, name: str, branch: str, target: str) -> Snapshot:
-    """The head of `name`, one of the two."""
+    """The head of `name`, which is the branch or the target."""
     ref = metadata.refs.get(name)
     snapshot = snapshot_by_id(metadata, ref.snapshot_id) if ref is not None else None
     if ref is None or snapshot is None or ref.snapshot_ref_type != SnapshotRefType.BRANCH:
@@ -131,7 +131,8 @@ def _live_paths(metadata: TableMetadata, io: FileIO, snapshot: Snapshot) -> froz
 
 
 def _check_only_appends(diff: TableDiff, branch: str, target: str, since: Snapshot) -> None:
-    """MT-32: rows that came can be carried; rows that were deleted or rewritten on the target cannot."""
+    """MT-32: raises an error unless the target has only appends. Rows that were deleted or rewritten on the target
+    cannot be carried."""
     found = {
         "data files left": diff.removed_data_files,
         "delete files came": diff.added_delete_files,
