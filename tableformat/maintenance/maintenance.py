@@ -120,7 +120,7 @@ class Maintenance:
     ) -> tuple[UpkeepResult, ...]:
         """Run the upkeep that the table's writers would run after a commit, within the budgets of its
         `tableformat.upkeep.*` properties. Upkeep merges full levels of small files, converts equality deletes if there
-        are many, merges range deletes, and expires what the table does not retain.
+        are many, merges range deletes, and expires snapshots that the table does not retain.
 
         Runs rounds until nothing more is due. The result has one item for each round; the last round found nothing to
         do or used up the budget. Upkeep is cheaper than `run` and can be called often. `tableformat.upkeep` =
@@ -174,8 +174,9 @@ class Maintenance:
         files still need stay.
 
         With a Spark session as `executor`, its executors read and write, and this process plans and commits. With
-        `dry_run`, nothing is written and the result is an estimate. `progress(done, total, "data files")` is called for
-        completed data files. Safe with concurrent writers: their commits are converted the next time.
+        `dry_run`, nothing is written, and the result describes the conversion that would be done. `progress(done,
+        total, "data files")` is called for completed data files. Safe with concurrent writers: their commits are
+        converted the next time.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_files_count

@@ -138,8 +138,8 @@ def _rewrite(state: HeadState, chosen: frozenset[str], least_files: int, tell: P
 def _folded(
     state: HeadState, index: PositionDeleteIndex, chosen: frozenset[str], least_files: int
 ) -> tuple[dict[DataFile, tuple[DeleteFile, ...]], set[FileKey]]:
-    """MT-18: the data files that get a new file, each with the position deletes that are merged into it; and the shared
-    position delete files that stay, because a data file that they may name gets no new file.
+    """MT-18: the data files that get a new file, each with the position deletes that are merged into it, and the shared
+    position delete files that stay. A shared file stays if it may name a data file that gets no new file.
 
     On v3 tables the new vector includes all of its position deletes (DA-7). On other tables, shared files that stay
     remain in effect.

@@ -79,9 +79,13 @@ def remove_orphan_files(
     `file_list` is an existing listing with the columns `file_path` (text) and `last_modified` (timestamp); files
     outside `location` are ignored. MT-50, MT-51.
 
-    Raises InvalidArgumentError for a location that is shared with other tables (MT-52) or outside the table's location,
-    for a time less than a day ago without `allow_recent`, and for files that metadata names with another scheme or
-    authority. Raises UnsupportedFeatureError if the table forbids the removal of files.
+    Raises InvalidArgumentError in these cases:
+
+    - the location is shared with other tables (MT-52) or outside the table's location;
+    - the time is less than a day ago, without `allow_recent`;
+    - metadata names files with another scheme or authority.
+
+    Raises UnsupportedFeatureError if the table forbids the removal of files.
     """
     started = time.perf_counter()
     prefixes = EqualPrefixes.of(equal_schemes, equal_authorities, prefix_mismatch_mode)
