@@ -1,6 +1,6 @@
-"""Tasks of jobs on Spark's executors, for a process that has no Spark session: the JVM that started it runs them.
+"""Run tasks as Spark jobs, for a process that has no Spark session: the JVM that started it runs them.
 
-this process    task -----> JVM of the driver: a Spark job of one task
+this process    task -----> JVM of the driver: a Spark job with one task
                             executor: `python -m spark_ext.executor_task` writes files
                 result <--- its answer
 """
@@ -27,39 +27,39 @@ from tableformat.operations.drafts.covered_positions import SpanSearch, find_her
 from tableformat.write.staged import StagedFiles
 
 EXECUTOR_BYTES_OPTION: Final = "upkeep-executor-bytes"
-"""An option of the catalog: upkeep that rewrites at least so many bytes does it on executors. They need the library."""
+"""A catalog option: maintenance that rewrites at least this many bytes runs on executors. They need the library."""
 COPY_EXECUTOR_BYTES_OPTION: Final = "copy-on-write-executor-bytes"
-"""The same for the files that copy-on-write writes anew for a statement."""
+"""The same option for the files that a statement rewrites with copy-on-write."""
 SCAN_EXECUTOR_BYTES_OPTION: Final = "scan-executor-bytes"
-"""The same for the files in which a procedure with mode => 'scan' looks for rows."""
+"""The same option for the files in which a procedure with mode => 'scan' searches for rows."""
 EXECUTOR_OPTIONS: Final = frozenset({EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION})
 _GROUP_BYTES_MIN: Final = 64 * 1024 * 1024
 _GROUPS_MAX: Final = 64
 _JOBS_AT_ONCE: Final = 8
-"""Spark lets those wait for which it has no room."""
+"""If Spark has no free slot, further jobs wait in Spark."""
 
 
 class Jvm(Protocol):
-    """The other side of the pipe."""
+    """The JVM at the other end of the pipe."""
 
     def run_task(self, shared: bytes, task: bytes) -> Future[bytes]:
-        """The answer of a task that an executor runs; fails with what Spark said."""
+        """The answer of a task that runs on an executor. The future fails with Spark's error message."""
 
 
 class JvmRunner:
-    """Runs tasks on the executors of the session that the catalog is of."""
+    """Runs tasks on the executors of the catalog's Spark session."""
 
     is_in_process = False
 
     def __init__(self, jvm: Jvm, option: str) -> None:
-        """`option`: of the catalog, which had the tasks go there."""
+        """`option` is the name of the catalog option that selected executors; error messages name it."""
         self._jvm = jvm
         self._option = option
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
     ) -> Generator[tuple[int, ResultT], None, None]:
-        """As `TaskRunner.run` says; a task that runs when the job is cancelled is waited for."""
+        """See `TaskRunner.run`. If the job is cancelled, running tasks are waited for."""
         del at_once
         shared = pickle.dumps((work.function, work.context))
         return in_threads(partial(self._run_one, shared), tasks, _JOBS_AT_ONCE, discard=work.discard)
@@ -76,7 +76,7 @@ class JvmRunner:
 
 
 class LargeOnExecutors:
-    """MT-100, SP-86: where files are rewritten, by their bytes."""
+    """MT-100, SP-86: choose where files are rewritten, by their size in bytes."""
 
     def __init__(self, runner: JvmRunner, from_bytes: int) -> None:
         self._runner = runner
@@ -88,7 +88,7 @@ class LargeOnExecutors:
     def carry(
         self, files: Sequence[CarriedFile], context: CarryContext
     ) -> Generator[tuple[int, StagedFiles], None, None]:
-        """SP-86: one task for each file whose rows are written anew."""
+        """SP-86: rewrite each file in its own task."""
         executor = self(sum(file.task.data_file.file_size_bytes for file in files))
         if executor == LOCAL:
             return carry_here(files, context)
@@ -98,7 +98,7 @@ class LargeOnExecutors:
     def find(
         self, tasks: Sequence[RowTask], newest: SpanArray, context: MergeContext
     ) -> Iterator[tuple[RowTask, PositionSet]]:
-        """SP-115: some tasks, each of several files of about the same number of bytes together."""
+        """SP-115: search the files in a few tasks, each with several files of about the same total size."""
         executor = self(sum(task.data_file.file_size_bytes for task in tasks))
         if executor == LOCAL or not tasks:
             yield from find_here(tasks, newest, context)
@@ -111,7 +111,8 @@ class LargeOnExecutors:
 
 
 def _groups(tasks: Sequence[RowTask]) -> list[list[RowTask]]:
-    """At most so many groups as tasks run for a while, and of so many bytes at least that starting one pays off."""
+    """Groups of tasks. A group has at least `_GROUP_BYTES_MIN` bytes, so that starting a Spark task pays off, and the
+    total is divided by about `_GROUPS_MAX`."""
     total = sum(task.data_file.file_size_bytes for task in tasks)
     group_bytes = max(_GROUP_BYTES_MIN, total // _GROUPS_MAX)
     groups: list[list[RowTask]] = [[]]
@@ -126,11 +127,11 @@ def _groups(tasks: Sequence[RowTask]) -> list[list[RowTask]]:
 
 
 def _nothing_to_remove(_found: list[PositionSet]) -> None:
-    """A search writes no file."""
+    """Do nothing: a search writes no file."""
 
 
 def executor_choice(options: Mapping[str, str], option: str, jvm: Jvm | None) -> LargeOnExecutors | None:
-    """What the catalog's option says; None where all is done on the driver, and without a JVM."""
+    """The choice that the catalog option makes. None if everything runs on the driver, and without a JVM."""
     stated = options.get(option)
     if stated is None:
         return None

@@ -64,7 +64,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a method returns when it has binary parts."""
+    """The result of a method with binary parts."""
 
     result: Any
     """JSON."""
@@ -76,7 +76,7 @@ _handlers: Final[dict[str, Handler]] = {}
 
 
 def method(name: str) -> Callable[[Handler], Handler]:
-    """Register a function as the method of that name."""
+    """Register a function as the method with this name."""
 
     def register(handler: Handler) -> Handler:
         assert name not in _handlers, f"two methods are called {name}"

@@ -1,4 +1,4 @@
-"""What one catalog's process keeps between calls: the catalog, loaded tables, their plans."""
+"""State that the process of one catalog keeps between calls: the catalog, loaded tables and their plans."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from tableformat.table import Table
 
 _REMEMBERED_TABLES: Final = 256
 DELETE_MODE: Final = "delete-mode"
-"""An option of the catalog that a session may change: how DELETE finds its rows (SP-114)."""
+"""A catalog option that a session can override: how DELETE finds its rows (SP-114)."""
 _SERVICE_OPTIONS: Final = frozenset({"type", "uri", "py-catalog-impl"})
-"""Options that say by themselves where a catalog is."""
+"""Options that are sufficient to find the catalog, without a warehouse."""
 _SERVICES: Final = ("http://", "https://", "thrift://")
-"""Beginnings of a `uri` that is no database."""
+"""Prefixes of a `uri` that belongs to a service, not to a database."""
 _OF_ICEBERGS_JAVA: Final = ("cache-enabled", "io-impl", "metrics-reporter-impl")
-"""Options of Iceberg's catalog that say how its Java classes work, and nothing here goes by (SP-65)."""
+"""Options for the Java classes of Iceberg's catalog, which have no effect here (SP-65)."""
 _OF_HADOOP: Final = "hadoop."
 _OF_CACHE: Final = "cache."
 _REMEMBERED_TASKS: Final = 200_000
-"""Plans are kept by the number of files in them."""
+"""The limit of cached plans, counted in files."""
 logger = logging.getLogger(__name__)
 
 
 def _is_of_icebergs_java(catalog: str, option: str) -> bool:
-    """SP-65: whether nothing here goes by an option of Iceberg's, which is told of on the process's standard error."""
+    """SP-65: whether this option of Iceberg's has no effect here. If so, a warning is logged to standard error."""
     is_of_hadoop = option.startswith(_OF_HADOOP)
     if option not in _OF_ICEBERGS_JAVA and not is_of_hadoop and not option.startswith(_OF_CACHE):
         return False
@@ -66,15 +66,16 @@ def _is_of_icebergs_java(catalog: str, option: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Which state of a table a statement reads: it travels to Java and back with every call.
+    """The state of a table that a statement reads. Every call sends it to Java and back.
 
-    The metadata file and the snapshot in it say everything, so that another process finds the same rows.
+    The metadata file and the snapshot determine the state completely, so another process finds the same rows.
     """
 
     table: tuple[str, ...]
     metadata_location: str
     snapshot_id: int | None = None
-    """The snapshot of a time travel, read in its own schema; None reads the branch's head in the current schema."""
+    """The snapshot of a time travel, read in its own schema. None reads the head of the branch in the current schema.
+    """
     branch: str = MAIN_BRANCH
 
     def to_json(self) -> dict[str, Any]:
@@ -92,28 +93,30 @@ class Pin:
 
 @dataclass
 class Session:
-    """Thread-safe."""
+    """The state of one catalog between calls. Thread-safe."""
 
     catalog: Catalog
     options: Mapping[str, str]
     caches: MergeCaches = field(default_factory=MergeCaches)
-    """Footers, delete files and deleted positions of all tables: files never change."""
+    """Footers, delete files and deleted positions of all tables. They never expire because files never change."""
     upkeep_executor: Executor | ExecutorChoice = LOCAL
-    """Where upkeep rewrites files (MT-100)."""
+    """Where maintenance rewrites files (MT-100)."""
     carry: Carry = carry_here
-    """Where copy-on-write writes files anew (SP-86)."""
+    """Where copy-on-write rewrites files (SP-86)."""
     find: Find = find_here
-    """Where procedures look for rows (SP-115)."""
+    """Where procedures search for rows (SP-115)."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
-    """Tables that statements are still making."""
+    """Tables that running statements are creating."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
     _plans: BoundedCache[Hashable, ScanPlan] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TASKS))
 
     @classmethod
     def open(cls, name: str, options: Mapping[str, str], *, jvm: Jvm | None = None) -> Session:
-        """`warehouse` is where the tables lie; without it `name` is a catalog in PyIceberg's configuration.
+        """Open a catalog. `warehouse` is the directory of its tables. Without it, `name` is a catalog in PyIceberg's
+        configuration.
 
-        LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose names are in that database.
+        LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose table names are in that
+        database.
         """
         chosen = (EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION)
         upkeep, copies, scans = (executor_choice(options, option, jvm) for option in chosen)
@@ -145,7 +148,7 @@ class Session:
         return open_catalog(warehouse if is_path else f"./{warehouse}", **passed)
 
     def load(self, identifier: tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Table:
-        """The table as it is now."""
+        """The table in its current state."""
         if is_staged(identifier):
             return self._staged(identifier)
         table = self.catalog.load_table(identifier, branch=branch)
@@ -154,7 +157,7 @@ class Session:
         return table
 
     def pinned(self, pin: Pin) -> Table:
-        """The table at the metadata file that the pin names."""
+        """The table at the metadata file in the pin."""
         table = self._tables.get(pin.metadata_location)
         if table is None:
             table = self._at_metadata_file(pin)
@@ -162,7 +165,7 @@ class Session:
         return table
 
     def view(self, pin: Pin) -> SnapshotView:
-        """The snapshot that the pin names."""
+        """The snapshot in the pin."""
         table = self.pinned(pin)
         return table.at(snapshot_id=pin.snapshot_id) if pin.snapshot_id is not None else table.at(branch=pin.branch)
 
@@ -170,16 +173,16 @@ class Session:
         return MergeContext(view.metadata, view.io, self.caches)
 
     def plan(self, pin: Pin, where: BooleanExpression) -> ScanPlan:
-        """The plan of a scan; asked for twice by each query, for its size and for its files, and made once."""
+        """The plan of a scan, computed once. Each query requests it twice: for the size and for the files."""
         return self._plan((pin,), self.view(pin), where)
 
     def plan_view(self, view: SnapshotView, where: BooleanExpression) -> ScanPlan:
-        """The same for a snapshot that a stream reads in several micro-batches; not for a staged table."""
+        """The same for a snapshot that a stream reads in several micro-batches. Staged tables are not supported."""
         snapshot_id = None if view.snapshot is None else view.snapshot.snapshot_id
         return self._plan((view.metadata.table_uuid, snapshot_id, view.schema.schema_id), view, where)
 
     def _plan(self, read: tuple[Hashable, ...], view: SnapshotView, where: BooleanExpression) -> ScanPlan:
-        """`read` distinguishes the view from every other one."""
+        """`read` identifies the view in the cache."""
         key = (*read, repr(where))
         plan = self._plans.get(key)
         if plan is None:
@@ -197,7 +200,8 @@ class Session:
             ) from error
 
     def _at_metadata_file(self, pin: Pin) -> Table:
-        """A process that was started anew reads the metadata file again; the table may have moved on since."""
+        """The table at the metadata file of the pin. A restarted process reads the file again, because the table may
+        have changed since then."""
         current = self.load(pin.table)
         if current.iceberg.metadata_location == pin.metadata_location:
             return current
@@ -210,6 +214,6 @@ class Session:
 
 
 def handle_of(table: Table) -> IcebergTable:
-    """ST-1: another handle at the same metadata, for commits move the handle that they are made with."""
+    """ST-1: a separate handle at the same metadata, because a commit moves the handle that it uses."""
     iceberg = table.iceberg
     return IcebergTable(iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.catalog)

@@ -1,8 +1,8 @@
-"""Staged tables of statements in progress: CREATE TABLE AS SELECT and REPLACE TABLE.
+"""Staged tables of running statements: CREATE TABLE AS SELECT and REPLACE TABLE.
 
-Their metadata is held in memory, under names that the user's catalog does not know, while Spark writes and commits to
-them like to any table. At the end everything becomes one commit to the catalog: a reader sees the table as it was, or
-not at all, and then the table with its rows.
+Their metadata is held in memory, under names that the user's catalog does not contain. Spark writes and commits to them
+like to any table. At the end, everything becomes one commit to the catalog. A reader sees either the previous state (or
+no table), or the table with all its rows.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NAMESPACE: Final = "__staged"
 
 @dataclass(slots=True)
 class StagedTable:
-    """One such table."""
+    """A staged table."""
 
     identifier: tuple[str, ...]
     """Its name in the user's catalog."""
     base: TableMetadata | None
-    """What it replaces; None for a new table."""
+    """The metadata of the table that is replaced; None for a new table."""
     creation: CreateTableTransaction | None
-    """How a new table comes into the catalog."""
+    """The transaction that adds a new table to the catalog."""
     metadata: TableMetadata
     io: FileIO
     updates: tuple[TableUpdate, ...] = ()
-    """What happened to it since it was staged, in order."""
+    """All updates since the table was staged, in order."""
 
     @property
     def is_written(self) -> bool:
@@ -53,7 +53,7 @@ class StagedTable:
 
 
 class StagingCatalog(NoopCatalog):
-    """Commits go to memory. Thread-safe."""
+    """A catalog that commits to memory. Thread-safe."""
 
     def __init__(self) -> None:
         super().__init__("staging")
@@ -61,7 +61,7 @@ class StagingCatalog(NoopCatalog):
         self._lock = threading.Lock()
 
     def add(self, table: StagedTable) -> tuple[str, ...]:
-        """The identifier by which it can be loaded."""
+        """Add the table. Returns the identifier under which it can be loaded."""
         name = (NAMESPACE, f"{table.identifier[-1]}-{uuid.uuid4()}")
         self._tables[name] = table
         return name
@@ -73,7 +73,7 @@ class StagingCatalog(NoopCatalog):
         return self._tables.pop(tuple(identifier), None)
 
     def in_words_of_users(self, message: str) -> str:
-        """The message with tables named as they are to be."""
+        """The message with the final names of the tables instead of the staged ones."""
         for name, table in list(self._tables.items()):
             message = message.replace(".".join(name), ".".join(table.identifier))
         return message
@@ -106,5 +106,5 @@ def is_staged(identifier: Sequence[str]) -> bool:
 
 
 def _location(identifier: Sequence[str], table: StagedTable) -> str:
-    """There is no metadata file; each state has a name of its own all the same."""
+    """The cache key of the state. Staged tables have no metadata file, but each state has a unique name."""
     return f"{'.'.join(identifier)}/{len(table.updates)}"

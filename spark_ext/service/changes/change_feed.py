@@ -29,10 +29,10 @@ from tableformat.operations.history.consumers import consumer_of
 
 @method("load_changes")
 def load_changes(session: Session, request: Request) -> dict[str, Any]:
-    """The table as of the end of the range, as `load_table` describes one, with the `feed_columns`.
+    """The table at the end of the range, described as by `load_table`, with the `feed_columns`.
 
-    A range without an end has the table's current columns. Where it begins is looked for when it is read: a stream that
-    goes on from a checkpoint does not need it.
+    A range without an end has the table's current columns. The start is resolved when the range is read: a stream that
+    continues from a checkpoint does not need it.
     """
     arguments = request.arguments
     options = {name.casefold(): value for name, value in arguments["options"].items()}
@@ -46,7 +46,7 @@ def load_changes(session: Session, request: Request) -> dict[str, Any]:
 
 
 def _pin(session: Session, identifier: tuple[str, ...], branch: str) -> Pin:
-    """The table, or one at a named state, such as `db.t.branch_x`."""
+    """The table, or the table at a named state such as `db.t.branch_x`."""
     try:
         table = session.load(identifier, branch=branch)
     except TableNotFoundError:
@@ -58,7 +58,7 @@ def _pin(session: Session, identifier: tuple[str, ...], branch: str) -> Pin:
 
 @method("change_files")
 def change_files(session: Session, request: Request) -> Answer:
-    """The files with the rows of a range, as `scan_files` answers them."""
+    """The files with the rows of a range, in the form of `scan_files`."""
     arguments = request.arguments
     name = ".".join(request.table)
     check_options(arguments["options"], (BRANCH, CONSUMER, *RANGE_OPTIONS), where=f"the changes of {name}")
@@ -75,7 +75,7 @@ def change_files(session: Session, request: Request) -> Answer:
 
 
 def _first(view: SnapshotView, arguments: Mapping[str, Any], name: str) -> int | None:
-    """CF-1: the snapshot after which the range begins: by its bound, or the position of a consumer (SS-16)."""
+    """CF-1: the snapshot after which the range begins, from its bound or from the position of a consumer (SS-16)."""
     consumer = {option.casefold(): value for option, value in arguments["options"].items()}.get(CONSUMER)
     if consumer is None:
         return snapshot_before(view.metadata, view.snapshot, arguments["bounds"])

@@ -1,4 +1,4 @@
-"""The rows of a change feed as the Java side reads them: rows of data files, with the columns of the feed."""
+"""The rows of a change feed for the Java side: rows of data files, with the columns of the feed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 
 FEED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-"""Those that Spark's changelogs have."""
+"""The columns of Spark's changelogs."""
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 
 def add_changes(files: FileList, tasks: Sequence[ChangeTask], context: MergeContext) -> None:
-    """CF-5: the rows of each task; a file comes as often as there are tasks of it."""
+    """CF-5: add the rows of each task. A file is added once for each of its tasks."""
     for task, left_out in zip(tasks, positions_of_tasks([task.scan for task in tasks], context), strict=True):
         if len(left_out) < task.scan.data_file.record_count:
             files.add(task.scan.data_file, left_out, constants=_constants(task))

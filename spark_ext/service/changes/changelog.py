@@ -1,6 +1,7 @@
-"""`lake.db.t.changes`: what snapshots inserted and deleted, with the options and columns of Iceberg's changelog tables.
+"""`lake.db.t.changes`: the rows that snapshots inserted and deleted, with the options and columns of Iceberg's
+changelog tables.
 
-`create_changelog_view` makes its views of it; every Spark has it.
+`create_changelog_view` builds its views on this table. It is available in every Spark version.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OPTIONS: Final = (*_START_OPTIONS, *END_OPTIONS, BRANCH, "split-size", "file-op
 
 @method("changelog_files")
 def changelog_files(session: Session, request: Request) -> Answer:
-    """SP-34: the files with the rows of a range, as `scan_files` answers them."""
+    """SP-34: the files with the rows of a range, in the form of `scan_files`."""
     arguments = request.arguments
     view = session.view(Pin.from_json(arguments["pin"]))
     changes = changelog_range(view, arguments["options"], name=".".join(request.table))
@@ -51,8 +52,11 @@ def changelog_files(session: Session, request: Request) -> Answer:
 
 
 def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str) -> ChangeRange:
-    """CF-1: the snapshots that options choose, the first not included, the last included. Rows have the columns of the
-    view. UnknownOptionError, InvalidArgumentError for two bounds of one end, and like SnapshotNotFoundError."""
+    """CF-1: the snapshots that the options select, excluding the first and including the last. Rows have the columns of
+    the view.
+
+    Raises UnknownOptionError, InvalidArgumentError for two bounds at the same end, and SnapshotNotFoundError.
+    """
     given = {option.casefold(): value for option, value in options.items()}
     check_options(given, _OPTIONS, where=f"the changes of {name}")
     for bounds in (_START_OPTIONS, END_OPTIONS):
@@ -75,7 +79,7 @@ def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str
 
 
 def _until(view: SnapshotView, given: Mapping[str, str]) -> SnapshotView:
-    """The view at the last snapshot of the range; rows have the columns of the table now."""
+    """The view at the last snapshot of the range. Rows have the current columns of the table."""
     to_ms = moment_of(given, "end-timestamp")
     if to_ms is not None:
         return replace(view_until(view, to_ms), schema=view.schema)

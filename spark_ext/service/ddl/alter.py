@@ -30,16 +30,17 @@ from tableformat.table import Table
 from tableformat.write.rows.checks import is_check_property, refuse_column_of_check
 
 Change: TypeAlias = Mapping[str, Any]
-"""One change as `DdlJson` of the Java side writes it."""
+"""One change, in the form that `DdlJson` of the Java side writes."""
 
 _PROPERTY_CHANGES: Final = frozenset({"SetProperty", "RemoveProperty"})
 _FIXED_PROPERTIES: Final = frozenset({"provider", "location", "owner", KEY_FIELD_IDS})
-"""What ALTER TABLE ... SET TBLPROPERTIES cannot change."""
+"""Properties that ALTER TABLE ... SET TBLPROPERTIES cannot change."""
 
 
 @method("alter_table")
 def alter_table(session: Session, request: Request) -> dict[str, Any]:
-    """Columns are changed in one commit, properties in another; a statement has one kind of them."""
+    """Apply the changes. Columns are changed in one commit and properties in another; a statement contains only one
+    kind."""
     identifier, name = request.table, request.table[-1]
     by_state = len(identifier) > 2 and is_state(name) and not session.catalog.table_exists(identifier)
     identifier = identifier[:-1] if by_state else identifier
@@ -70,7 +71,7 @@ def _alter_columns(table: Table, changes: Sequence[Change]) -> None:
 
 @contextmanager
 def _as_invalid_argument(table: Table) -> Iterator[None]:
-    """What PyIceberg refuses is a mistake in the statement."""
+    """Report an error of PyIceberg as a mistake in the statement."""
     try:
         yield
     except TableFormatError:
@@ -137,7 +138,7 @@ def _require(update: UpdateSchema, change: Change, metadata: TableMetadata) -> N
 
 
 def _set_default(update: UpdateSchema, change: Change, metadata: TableMetadata) -> None:
-    """SET and DROP DEFAULT: what rows get that are added from now on."""
+    """SET and DROP DEFAULT: the value of the column in rows that are added later."""
     path, default = _path(change), change.get("default")
     if default is not None and metadata.format_version < 3:
         raise _needs_version_3(path)
@@ -182,7 +183,7 @@ def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
     key = added.pop(KEY, None)
     if key is not None:
         table.set_key(key_columns(key))
-    # Spark says of a property that is not there: removing it succeeds.
+    # Spark requires that removing a property that does not exist succeeds.
     removed = [
         change["property"]
         for change in changes
@@ -190,5 +191,5 @@ def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
     ]
     if added:
         set_properties(table.iceberg, added)
-    # As in Spark's own tables, UNSET of a property that is not there changes nothing.
+    # As for Spark's own tables, UNSET of a property that does not exist changes nothing.
     remove_properties(table.iceberg, [name for name in removed if name in table.properties])

@@ -1,4 +1,4 @@
-"""CHECK constraints as Spark states them, and the table properties that hold them."""
+"""CHECK constraints in the form that Spark sends, and the table properties that store them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
 CheckJson: TypeAlias = Mapping[str, Any]
-"""A constraint as `DdlJson` of the Java side writes it: `name`, `condition` and, where Spark has one, `predicate`."""
+"""A constraint, in the form that `DdlJson` of the Java side writes: `name`, `condition` and, if Spark has one,
+`predicate`."""
 
 
 def check_properties(checks: Sequence[CheckJson], schema: Schema) -> dict[str, str]:
-    """CK-1: the properties that hold the constraints."""
+    """CK-1: the properties that store the constraints."""
     properties = {}
     for check in checks:
         properties[f"{CHECK_PREFIX}{check['name']}"] = check["condition"]
@@ -41,7 +42,7 @@ def check_properties(checks: Sequence[CheckJson], schema: Schema) -> dict[str, s
 
 
 def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str | None) -> None:
-    """ALTER TABLE ADD CONSTRAINT. Spark has held the rows of the snapshot `validated_version` against it."""
+    """ALTER TABLE ADD CONSTRAINT. Spark has already checked the rows of the snapshot `validated_version`."""
     known = {name.casefold(): name for name in check_conditions(table.properties)}
     for check in checks:
         if check["name"].casefold() in known:
@@ -69,9 +70,10 @@ def _still_at(version: str) -> TableRequirement:
 
 
 def _expression(check: CheckJson, schema: Schema) -> str | None:
-    """The condition as JSON of an Iceberg expression; None when there is none that means exactly the same.
+    """The condition as JSON of an Iceberg expression. None if no expression has exactly the same meaning.
 
-    A row for which it is unknown passes, of which a filter that a null made false says otherwise (SP-93).
+    A row for which the condition is unknown passes, but a filter evaluates to false for nulls (SP-93). Such conditions
+    have no expression.
     """
     predicate = check.get("predicate")
     where = None if predicate is None or compares_with_null(predicate) else exact_filter([predicate], schema)
@@ -79,7 +81,7 @@ def _expression(check: CheckJson, schema: Schema) -> str | None:
         return None
     text = where.model_dump_json()
     try:
-        # Some literals come out of JSON as others than went in, such as times without their zone.
+        # Some literals change in a JSON round trip, for example times lose their zone.
         again = bind_filter(BooleanExpression.model_validate_json(text), schema)
     except (TableFormatError, ValidationError):
         return None

@@ -13,7 +13,7 @@ from spark_ext.service.wire.spark_types import default_value, iceberg_type
 
 
 def defaults_of(columns: list[dict[str, Any]]) -> dict[str, Any]:
-    """The DEFAULT of each new column that has one. PyIceberg leaves them out where it gives a schema its field ids."""
+    """The DEFAULT of each new column that has one. PyIceberg drops defaults when it assigns field ids to a schema."""
     return {
         column["name"]: default_value(column["default"], iceberg_type(column["type"], column["name"]), column["name"])
         for column in columns
@@ -22,7 +22,7 @@ def defaults_of(columns: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def with_defaults(schema: Schema, defaults: Mapping[str, Any]) -> Schema:
-    """No row of a new table is older than its columns, so that only rows to come have a default."""
+    """The schema with these defaults as write defaults only: no row of a new table is older than its columns."""
     fields = (
         field.model_copy(update={"write_default": defaults[field.name]}) if field.name in defaults else field
         for field in schema.fields
@@ -31,7 +31,7 @@ def with_defaults(schema: Schema, defaults: Mapping[str, Any]) -> Schema:
 
 
 def set_defaults(creation: CreateTableTransaction, defaults: Mapping[str, Any]) -> None:
-    """Put the defaults into a creation that is not committed yet."""
+    """Add the defaults to a creation that is not committed yet."""
     if not defaults:
         return
     schema = with_defaults(creation._table.metadata.schema(), defaults)

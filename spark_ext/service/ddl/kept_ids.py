@@ -1,4 +1,4 @@
-"""Ids of a table that replaces another: what is the same column, or the same partition field, keeps its id (SP-53).
+"""Ids of a table that replaces another: identical columns and partition fields keep their ids (SP-53).
 
 id: long 1, v: string 2    replaced by    id: long, v: int, w: string    ->    id 1, v 3, w 4
 """
@@ -18,9 +18,11 @@ _ANY: Final = "column"
 
 
 def schema_with_kept_ids(columns: Schema, defaults: Collection[str], metadata: TableMetadata) -> Schema:
-    """The columns with the ids of the table's current ones where they are the same, else with ids that it never had.
+    """The columns. A column that is identical to a current one of the table keeps its id; other columns get ids that
+    were never used.
 
-    `defaults` are the names of those with a default: files from before a default must not be read with it.
+    `defaults` are the names of the columns with a default. They get new ids, because older files must not be read with
+    the default.
     """
     current = {field.name: field for field in metadata.schema().fields}
     kept = {
@@ -37,7 +39,8 @@ def schema_with_kept_ids(columns: Schema, defaults: Collection[str], metadata: T
 
 
 def fields_with_kept_ids(spec: PartitionSpec, metadata: TableMetadata) -> tuple[PartitionField, ...]:
-    """The fields with the ids of equal ones in any spec of the table, else with ids that it never had."""
+    """The fields. A field that equals one in any spec of the table keeps its id; other fields get ids that were never
+    used."""
     known = {_meaning(field): field.field_id for each in metadata.partition_specs for field in each.fields}
     ids = itertools.count((metadata.last_partition_id or PARTITION_FIELD_ID_START - 1) + 1)
     return tuple(
@@ -51,7 +54,7 @@ def _meaning(field: PartitionField) -> tuple[int, str, str]:
 
 
 def _is_same(field: NestedField, old: NestedField) -> bool:
-    """Whether the rows that are there could be rows of the new column: a required one has no nulls."""
+    """Whether existing rows are valid for the new column. A required column has no nulls."""
     has_default = old.initial_default is not None or old.write_default is not None
     return not has_default and (old.required or field.optional) and _shape(field.field_type) == _shape(old.field_type)
 

@@ -1,4 +1,4 @@
-"""The key of a table as a property of a statement, for Spark before 4.1, whose grammar has no PRIMARY KEY."""
+"""The key of a table as a property of a statement, for Spark before 4.1, which has no PRIMARY KEY in its grammar."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, Final
 from tableformat.errors import InvalidArgumentError
 
 KEY: Final = "tableformat.key"
-"""`TBLPROPERTIES ('tableformat.key' = 'a, b')`: the key columns in key order. The table does not keep it: FM-4 does."""
+"""`TBLPROPERTIES ('tableformat.key' = 'a, b')`: the key columns in key order. The table does not store this property;
+FM-4 defines how the key is stored."""
 
 
 def key_of(arguments: Mapping[str, Any]) -> Sequence[str]:
-    """The key columns that a CREATE or REPLACE TABLE names, by PRIMARY KEY or by the property; none for no key."""
+    """The key columns of a CREATE or REPLACE TABLE, from PRIMARY KEY or from the property. Empty without a key."""
     text = arguments["properties"].get(KEY)
     if text is None:
         return list(arguments["key"])
@@ -22,7 +23,7 @@ def key_of(arguments: Mapping[str, Any]) -> Sequence[str]:
 
 
 def key_columns(text: str) -> Sequence[str]:
-    """The columns that a value of the property names."""
+    """The columns in a value of the property."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise InvalidArgumentError(f"table property {KEY!r} is a list of columns, such as 'a, b', not {text!r}.")

@@ -1,4 +1,4 @@
-"""CREATE TABLE ... LIKE: a new table with the columns, key, layout and properties of another, and none of its rows."""
+"""CREATE TABLE ... LIKE: a new table with the columns, key, layout and properties of another, without its rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS
 from tableformat.write.rows.checks import is_check_property
 
 _OF_ONE_TABLE: Final = ("schema.name-mapping.default", "write.data.path", "write.metadata.path", RANGE_PARTITIONS)
-"""Properties with field ids or directories of the source; range partitions are passed on by themselves."""
+"""Properties that contain field ids or directories of the source. Range partitions are copied separately."""
 
 
 @method("create_table_like")
 def create_table_like(session: Session, request: Request) -> None:
-    """SQ-11: the table is the source, `target` the new one; `properties` come on top of the source's."""
+    """SQ-11: create the table `target` from the table of the request. `properties` override the source's."""
     arguments = request.arguments
     target = tuple(arguments["target"])
     if arguments["if_not_exists"] and session.catalog.table_exists(target):
@@ -81,7 +81,7 @@ def _partition_by(metadata: TableMetadata) -> list[str]:
 
 
 def _with_new_ids(text: str, schema: Schema, creation: CreateTableTransaction) -> str:
-    """RP-1: what exists, by the ids of the same columns in the new table."""
+    """RP-1: the range partitions, with the field ids of the same columns in the new table."""
     value = json.loads(text)
     fresh = creation._table.metadata.schema()
     names = [schema.find_column_name(field_id) or "" for field_id in value["field-ids"]]
@@ -91,7 +91,7 @@ def _with_new_ids(text: str, schema: Schema, creation: CreateTableTransaction) -
 
 
 def _set_sort_order(creation: CreateTableTransaction, metadata: TableMetadata) -> None:
-    """Of a table without a key; that of any other comes with the key."""
+    """Set the sort order of a table without a key. With a key, the order follows from the key."""
     order = metadata.sort_order().fields
     builder = UpdateSortOrder(creation)
     for field in order:

@@ -49,7 +49,7 @@ def alter_namespace(session: Session, request: Request) -> None:
 
 @method("drop_namespace")
 def drop_namespace(session: Session, request: Request) -> bool:
-    """With `cascade` its tables and views are dropped from the catalog first; their files stay."""
+    """Drop a namespace. With `cascade`, its tables and views are dropped from the catalog first. Files are kept."""
     _check_exists(session, request.namespace)
     if request.arguments["cascade"]:
         _drop_content(session, request.namespace)

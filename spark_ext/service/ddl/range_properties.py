@@ -14,7 +14,7 @@ from tableformat.range_partitions.model import RangePartitions
 from tableformat.range_partitions.property_text import range_partitions_of
 
 PREFIX: Final = "range-partitions."
-"""The table does not keep these: it has one property (RP-1)."""
+"""The prefix of these properties. The table stores a single property instead (RP-1)."""
 
 
 def is_range_property(name: str) -> bool:
@@ -22,14 +22,14 @@ def is_range_property(name: str) -> bool:
 
 
 def range_partitions_of_statement(properties: Mapping[str, str], schema: Schema) -> RangePartitions | None:
-    """RP-23: what a CREATE or REPLACE TABLE says; None where it says nothing."""
+    """RP-23: the range partitions of a CREATE or REPLACE TABLE; None if the statement defines none."""
     texts = {name.removeprefix(PREFIX): text for name, text in properties.items() if is_range_property(name)}
     return range_partitions_of_text(texts, schema, where=f"TBLPROPERTIES {PREFIX}*") if texts else None
 
 
 def range_partitions_as_properties(properties: Mapping[str, str], schema: Schema) -> dict[str, str]:
-    """SQ-9: properties of a table as a statement says them, which makes the same table by another name. Range
-    partitions that this version does not know are shown as they are stored."""
+    """SQ-9: the properties in the form of a statement that creates the same table under another name. Range partitions
+    that this version does not support are shown in their stored form."""
     if RANGE_PARTITIONS not in properties:
         return dict(properties)
     try:
@@ -42,7 +42,7 @@ def range_partitions_as_properties(properties: Mapping[str, str], schema: Schema
 
 
 def refuse_range_property(name: str) -> None:
-    """ALTER TABLE would change one of several that say something together only."""
+    """Reject these properties in ALTER TABLE, which could change one of several that are only valid together."""
     if is_range_property(name):
         raise InvalidArgumentError(
             f"{name!r} belongs to CREATE TABLE. CALL system.alter_range_partitions(...) changes range partitions, "

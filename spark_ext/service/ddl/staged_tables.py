@@ -76,7 +76,7 @@ REPLACE = "replace"
 
 @method("stage_table")
 def stage_table(session: Session, request: Request) -> dict[str, Any]:
-    """Begin to make a table; `kind` is "create", "replace" or "create-or-replace". Nothing is visible yet."""
+    """Start to create a table. `kind` is "create", "replace" or "create-or-replace". Nothing is visible yet."""
     kind = request.arguments["kind"]
     if kind == "create-or-replace":
         kind = REPLACE if session.catalog.table_exists(request.table) else CREATE
@@ -93,7 +93,7 @@ def stage_table(session: Session, request: Request) -> dict[str, Any]:
 
 @method("commit_staged_table")
 def commit_staged_table(session: Session, request: Request) -> None:
-    """Make the table visible, with what was written to it."""
+    """Make the table visible, with all rows written to it."""
     identifier = tuple(request.arguments["pin"]["table"])
     staged = session.staging.staged(identifier)
     if staged is None:
@@ -103,7 +103,7 @@ def commit_staged_table(session: Session, request: Request) -> None:
         )
     if staged.base is not None and not staged.is_written:
         _empty(session, identifier)
-    # From here on the outcome is the catalog's: an abort must not remove files of a table that may be there.
+    # From here on the catalog decides the outcome: an abort must not remove files of a table that may exist.
     session.staging.remove(identifier)
     try:
         _publish(session, staged)
@@ -120,7 +120,7 @@ def commit_staged_table(session: Session, request: Request) -> None:
 
 @method("abort_staged_table")
 def abort_staged_table(session: Session, request: Request) -> None:
-    """Forget the table and remove the files of snapshots that nobody will see."""
+    """Discard the table and remove the files of its snapshots, which never become visible."""
     staged = session.staging.remove(request.arguments["pin"]["table"])
     if staged is not None:
         _remove_new_files(staged)
@@ -141,7 +141,7 @@ def _created(session: Session, request: Request) -> StagedTable:
 
 
 def _replaced(session: Session, request: Request) -> StagedTable:
-    """ST-3: what is replaced is the table as the statement reads it."""
+    """ST-3: the replaced table is the one in the state that the statement reads."""
     pin = request.arguments.get("pin")
     table = session.load(request.table) if pin is None else session.pinned(Pin.from_json(pin))
     properties = request.arguments["properties"]
@@ -156,18 +156,19 @@ def _replaced(session: Session, request: Request) -> StagedTable:
 
 
 def _of_replaced(session: Session, metadata: TableMetadata, request: Request) -> dict[str, str]:
-    """SP-65: the properties of the statement and the catalog's; of its defaults those that the table does not have."""
+    """SP-65: the properties of the statement and the catalog. A default of the catalog is omitted if the table already
+    has that value."""
     given = request.arguments["properties"]
     merged = properties_of_new(TABLE, session.catalog.iceberg.properties, {**metadata.properties, **given})
     return {name: value for name, value in merged.items() if name in given or metadata.properties.get(name) != value}
 
 
 _OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS, RETAIN, PROVIDER_PROPERTY})
-"""Properties that name columns, and the provider of USING. A table that replaces another has its own."""
+"""Properties that name columns, and the provider of USING. A table that replaces another does not inherit them."""
 
 
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
-    """New schema, spec, sort order and properties; the table's history stays readable (SP-53)."""
+    """Updates that set the schema, spec, sort order and properties. The history of the table stays readable (SP-53)."""
     defaults = defaults_of(arguments["columns"])
     columns = table_schema(arguments["columns"], metadata.format_version)
     schema = schema_with_kept_ids(columns, defaults, metadata)
@@ -211,7 +212,8 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
 
 
 def _schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
-    """A schema that the table has is used again: a server would find it, and not take the new id."""
+    """Updates that set the schema. An existing schema is reused: a catalog server would find the duplicate and ignore
+    the new id."""
     known = next((each for each in metadata.schemas if each == schema), None)
     if known is not None:
         return (SetCurrentSchemaUpdate.model_validate({"schema-id": known.schema_id}),)
@@ -222,7 +224,7 @@ def _schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[TableUpdat
 
 
 def _spec_updates(metadata: TableMetadata, schema: Schema, partition_by: list[str]) -> tuple[TableUpdate, ...]:
-    """A spec that the table has is used again."""
+    """Updates that set the spec. An existing spec is reused."""
     given = partition_spec(schema, partition_by)
     refuse_names_of_columns(given, schema)
     fields = fields_with_kept_ids(given, metadata)
@@ -248,7 +250,7 @@ def _sort_order_updates(metadata: TableMetadata, order: SortOrder) -> tuple[Tabl
 
 
 def _empty(session: Session, identifier: tuple[str, ...]) -> None:
-    """REPLACE TABLE without a query: the rows go."""
+    """Delete all rows, for REPLACE TABLE without a query."""
 
     def verb(draft: Draft) -> None:
         draft.begin_verb()
@@ -271,7 +273,7 @@ def _publish(session: Session, staged: StagedTable) -> None:
 
 
 def _unchanged(base: TableMetadata) -> tuple[TableRequirement, ...]:
-    """The table is still the one that was replaced: the new ids are free, the removed rows all there are."""
+    """Requirements that the replaced table has not changed: the new ids are still free and no rows were added."""
     head = base.refs.get(MAIN_BRANCH)
     return (
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": head.snapshot_id if head else None}),
@@ -283,7 +285,7 @@ def _unchanged(base: TableMetadata) -> tuple[TableRequirement, ...]:
 
 
 def _remove_new_files(staged: StagedTable) -> None:
-    """The files that only snapshots of this statement name."""
+    """Remove the files that only snapshots of this statement reference."""
     known = {snapshot.snapshot_id for snapshot in staged.base.snapshots} if staged.base is not None else set()
     new = [snapshot for snapshot in staged.metadata.snapshots if snapshot.snapshot_id not in known]
     if not new:

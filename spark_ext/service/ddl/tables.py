@@ -67,13 +67,14 @@ from tableformat.write.rows.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
 PROVIDER_PROPERTY: Final = "provider"
-"""What USING named. Tables made USING iceberg keep it: tools such as dbt look there for what a table can do."""
+"""The provider from USING. Tables created with USING iceberg keep it, because tools such as dbt derive their
+capabilities from it."""
 CHANGELOG: Final = "changes"
-"""The name behind a table's that means the rows that its snapshots inserted and deleted."""
+"""The suffix of a table name that selects the rows that its snapshots inserted and deleted."""
 ICEBERG: Final = "iceberg"
 PARQUET: Final = "parquet"
 _PROVIDERS: Final = frozenset({PROVIDER, ICEBERG, PARQUET})
-"""What USING may say; Spark's session default, parquet, among them."""
+"""Valid providers in USING, including parquet, the default of a Spark session."""
 _FILE_FORMAT: Final = "write.format.default"
 _TRANSFORMS: Final = {
     "identity": "identity",
@@ -95,7 +96,7 @@ _RECORDS: Final = (TRANSACTION_PREFIX, RETIRED_PREFIX)
 _IGNORED_PROPERTIES: Final = frozenset(
     {PROVIDER_PROPERTY, "owner", "location", "external", "is_managed_location", "collation", KEY}
 )
-"""What Spark adds to the properties of a new table; the location and the key are passed on by themselves."""
+"""Properties that Spark adds to a new table. The location and the key are passed separately."""
 
 
 @method("list_tables")
@@ -107,8 +108,8 @@ def list_tables(session: Session, request: Request) -> list[str]:
 
 @method("load_table")
 def load_table(session: Session, request: Request) -> dict[str, Any]:
-    """A table, one at a named state, or a metadata table of one, as it is now or as of `version`, `timestamp_micros` or
-    what `options` choose."""
+    """A table, a table at a named state, or a metadata table. The state is the current one, or chosen by `version`,
+    `timestamp_micros` or `options`."""
     identifier, arguments = request.table, request.arguments
     try:
         if len(identifier) < 2:
@@ -126,7 +127,7 @@ def _is_behind_a_table(name: str) -> bool:
 
 
 def _load_behind(session: Session, identifier: tuple[str, ...], arguments: dict[str, Any]) -> dict[str, Any]:
-    """`db.t.branch_x`, `db.t.files`, `db.t.branch_x.files`, `db.t.changes`, where there is no table of that name."""
+    """`db.t.branch_x`, `db.t.files`, `db.t.branch_x.files` or `db.t.changes`, if no table has that name."""
     *table_name, name = identifier
     if named_states.is_state(name):
         check_named_state(identifier, arguments)
@@ -139,7 +140,7 @@ def _load_behind(session: Session, identifier: tuple[str, ...], arguments: dict[
 
 
 def _pin_behind(session: Session, identifier: tuple[str, ...], arguments: dict[str, Any]) -> Pin:
-    """The table, or one at a named state, that something is asked about."""
+    """The table, or the table at a named state, to which the suffix applies."""
     try:
         return _pin(session.load(identifier), identifier, arguments)
     except TableNotFoundError:
@@ -150,7 +151,8 @@ def _pin_behind(session: Session, identifier: tuple[str, ...], arguments: dict[s
 
 
 def describe_changelog(session: Session, pin: Pin) -> dict[str, Any]:
-    """What the Java side's ChangelogTable knows of `db.t.changes`: the table, and the columns that say what changed."""
+    """The description of `db.t.changes` for ChangelogTable of the Java side: the table, and the columns that describe
+    the change."""
     view = session.view(pin)
     if pin.snapshot_id is not None:
         raise InvalidArgumentError(
@@ -163,9 +165,9 @@ def describe_changelog(session: Session, pin: Pin) -> dict[str, Any]:
 
 @method("load_state")
 def load_state(session: Session, request: Request) -> dict[str, Any]:
-    """A table or metadata table that was loaded before (`pin`), in the state that `options` of a read choose.
+    """A table or metadata table that was loaded before (`pin`), in the state that the `options` of a read choose.
 
-    For a Spark that loads tables without the options of their reads.
+    For Spark versions that load tables without the options of the read.
     """
     identifier, pin = request.table, Pin.from_json(request.arguments["pin"])
     if named_states.is_state(identifier[-1]) and identifier != pin.table:
@@ -185,7 +187,7 @@ def load_state(session: Session, request: Request) -> dict[str, Any]:
 
 
 def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
-    """What the Java side's LakeTable knows of a table."""
+    """The description of a table for LakeTable of the Java side."""
     table, view = session.pinned(pin), session.view(pin)
     metadata = view.metadata
     key = key_names(view.schema, key_field_ids(metadata.schema(), metadata.properties)) if _has_key(view) else ()
@@ -211,20 +213,22 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
 
 
 def _row_lineage(view: SnapshotView) -> Schema:
-    """The lineage columns; none below version 3, nor where a column of the table has the name of one."""
+    """The lineage columns. Empty below version 3, and if a column of the table has the name of a lineage column."""
     if view.metadata.format_version < 3 or {field.name for field in view.schema.fields} & set(ROW_LINEAGE_NAMES):
         return Schema()
     return Schema(*ROW_LINEAGE_FIELDS)
 
 
 def _has_key(view: SnapshotView) -> bool:
-    """An old snapshot's schema may lack the key columns of today."""
+    """Whether the schema of the view has the key columns. The schema of an old snapshot may lack columns of the current
+    key."""
     key = key_field_ids(view.metadata.schema(), view.metadata.properties)
     return all(view.schema.find_column_name(field_id) is not None for field_id in key)
 
 
 def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -> Pin:
-    """What options, VERSION AS OF (a snapshot id, tag or branch) or TIMESTAMP AS OF name; else the current state."""
+    """The state that options, VERSION AS OF (a snapshot id, tag or branch) or TIMESTAMP AS OF select; otherwise the
+    current state."""
     if "options" in arguments:
         return pin_of_options(table, identifier, arguments["options"])
     location = table.iceberg.metadata_location
@@ -251,7 +255,8 @@ def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -
 
 
 def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[dict[str, Any]]:
-    """The default spec as Spark names its transforms; void fields are history."""
+    """The default spec with Spark's names for transforms. Void fields are omitted, because they only exist for old
+    files."""
     transforms = []
     for field in spec.fields:
         if isinstance(field.transform, VoidTransform):
@@ -264,7 +269,7 @@ def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[dict[str
 
 
 def _pruning_columns(view: SnapshotView, key: tuple[str, ...]) -> list[str]:
-    """ST-4: columns whose values, when a join finds them at run time, rule files out."""
+    """ST-4: columns whose values rule out files when a join determines them at run time."""
     sources = {
         field.source_id for field in view.metadata.spec().fields if not isinstance(field.transform, VoidTransform)
     }
@@ -285,8 +290,8 @@ def _properties(table: Table) -> dict[str, str]:
 
 
 def _is_at_place_of_name(table: Table) -> bool:
-    """SQ-9: whether the table lies where its name says, so that a statement which makes it leaves the place out: by
-    another name it would be in the same directory."""
+    """SQ-9: whether the table is in the default directory for its name. If so, a statement that creates it omits the
+    location: under another name the table would otherwise use the same directory."""
     *namespace, name = table.iceberg.name()
     warehouse = table.iceberg.catalog.properties.get(WAREHOUSE_LOCATION)
     place = f"/{directory_of('.'.join(namespace))}/{directory_of(name)}"
@@ -294,13 +299,14 @@ def _is_at_place_of_name(table: Table) -> bool:
 
 
 def is_internal_property(name: str) -> bool:
-    """SQ-9: what the library keeps for itself; the key is shown as what it is, and batches are nobody's setting."""
+    """SQ-9: whether the property is internal to the library. The key is shown as a key, and records of batches are not
+    settings."""
     return name == KEY_FIELD_IDS or (name.startswith(_RECORDS) and name != TRANSACTION_RETENTION_MS)
 
 
 @method("create_table")
 def create_table(session: Session, request: Request) -> dict[str, Any]:
-    """CREATE TABLE: `columns`, `key` (PRIMARY KEY), `partitioning` and `properties` as the statement has them."""
+    """CREATE TABLE, with the `columns`, `key` (PRIMARY KEY), `partitioning` and `properties` of the statement."""
     request = with_catalog_properties(session, request)
     creation, _ = stage_creation(session, request)
     version = format_version_of_new(request.arguments["properties"])
@@ -313,16 +319,17 @@ def create_table(session: Session, request: Request) -> dict[str, Any]:
 
 
 def with_catalog_properties(session: Session, request: Request) -> Request:
-    """SP-65: the request for a new table, whose properties are the catalog's and the statement's."""
+    """SP-65: the request for a new table, with the properties of the catalog and of the statement."""
     of_catalog = session.catalog.iceberg.properties
     properties = properties_of_new(TABLE, of_catalog, request.arguments["properties"])
     return replace(request, arguments={**request.arguments, "properties": properties})
 
 
 def stage_creation(session: Session, request: Request) -> tuple[CreateTableTransaction, dict[str, str]]:
-    """The creation of the table that the statement describes, to be committed, and the properties of its constraints.
+    """The uncommitted creation of the table in the statement, and the properties of its constraints.
 
-    CK-6: constraints of the statement were held to Spark's rules; those among the user's properties are set by hand.
+    CK-6: Spark's rules were applied to the constraints of the statement. Constraints among the user's properties are
+    set by hand.
     """
     arguments = request.arguments
     schema = table_schema(arguments["columns"], requested_format_version(arguments["properties"]))
@@ -343,15 +350,16 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
 
 
 def with_readable_deletes(properties: dict[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
-    """SP-22: the properties of a new table; one without a key that is made USING iceberg is meant for every reader of
-    Iceberg, so no DELETE leaves in it what only some of them read."""
+    """SP-22: the properties of a new table. A table without a key that is created with USING iceberg is meant for every
+    Iceberg reader, so DELETE must not write delete files that only some readers support."""
     is_for_all = arguments["properties"].get(PROVIDER_PROPERTY, PROVIDER).lower() == ICEBERG and not key_of(arguments)
     return {BLIND_DELETES: BLIND_OFF, **properties} if is_for_all else properties
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table without those that Spark adds. USING can name this catalog's own format, Iceberg,
-    which the table then reports as its provider, and Parquet, which becomes its file format as in Iceberg."""
+    """The properties of a new table without the ones that Spark adds. USING can name this catalog's own format. It can
+    also name Iceberg, which the table then reports as its provider, or Parquet, which becomes its file format as in
+    Iceberg."""
     provider = properties.get(PROVIDER_PROPERTY, PROVIDER).lower()
     if provider not in _PROVIDERS:
         raise InvalidArgumentError(
@@ -388,7 +396,7 @@ def table_schema(columns: list[dict[str, Any]], format_version: int) -> Schema:
 
 
 def partition_text(transform: dict[str, Any]) -> str:
-    """A transform of PARTITIONED BY as `Catalog.create_table` takes it."""
+    """A transform of PARTITIONED BY, in the form that `Catalog.create_table` accepts."""
     name = _TRANSFORMS.get(transform.get("transform", "").lower())
     arguments = transform.get("arguments", ())
     columns = [".".join(each["column"]) for each in arguments if "column" in each]
@@ -409,7 +417,7 @@ def partition_text(transform: dict[str, Any]) -> str:
 
 @method("drop_table")
 def drop_table(session: Session, request: Request) -> bool:
-    """Whether there was such a table. Without `purge` its files stay."""
+    """Drop the table. Returns whether it existed. Without `purge`, its files are kept."""
     if not session.catalog.table_exists(request.table):
         return False
     session.catalog.drop_table(request.table, purge=request.arguments["purge"])

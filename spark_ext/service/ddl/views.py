@@ -1,4 +1,4 @@
-"""Views: CREATE, REPLACE, ALTER, DROP, SHOW, and what reading one needs."""
+"""Views: CREATE, REPLACE, ALTER, DROP, SHOW, and the data needed to read a view."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from tableformat.metadata.identifiers import identifier_text
 
 DIALECT: Final = "spark"
 QUERY_COLUMNS: Final = "spark.query-column-names"
-"""Iceberg's property: the names that the query's columns had, with commas between them."""
+"""Iceberg's property with the column names of the query, separated by commas."""
 _SQL_CONFIG: Final = "spark.sql-config."
 _SCHEMA_MODE: Final = "spark.schema-mode"
-"""Notes of a version: the settings of SQL that it was made under, and what Spark does when tables change below it."""
+"""Summary entries of a view version: the SQL settings in effect at its creation, and Spark's behavior when the tables
+below it change."""
 _STATED: Final = ("provider", "location")
-"""What a view shows among its properties, as a table does, and nobody sets."""
+"""Properties that a view displays, as a table does, and that cannot be set."""
 _FORMAT_VERSION: Final = "format-version"
 _OF_SPARK: Final = frozenset({"owner", "table_type"})
-"""What Spark adds to the properties."""
+"""Properties that Spark adds."""
 _PLAIN: Final = "VIEW"
 
 
@@ -42,7 +43,7 @@ def list_views(session: Session, request: Request) -> list[str]:
 
 @method("load_view")
 def load_view(session: Session, request: Request) -> dict[str, Any] | None:
-    """The view; null where there is no view of that name."""
+    """The view; null if no view has that name."""
     identifier = request.table
     view = session.catalog.views.load(identifier) if len(identifier) > 1 else None
     return None if view is None else describe_view(view)
@@ -50,7 +51,7 @@ def load_view(session: Session, request: Request) -> dict[str, Any] | None:
 
 @method("create_view")
 def create_view(session: Session, request: Request) -> dict[str, Any]:
-    """CREATE VIEW: `sql`, `schema` and the other arguments as the statement has them."""
+    """CREATE VIEW, with `sql`, `schema` and the other arguments of the statement."""
     properties = properties_of_new(VIEW, session.catalog.iceberg.properties, request.arguments["properties"])
     location = properties.pop("location", None)
     properties.pop("provider", None)
@@ -62,7 +63,7 @@ def create_view(session: Session, request: Request) -> dict[str, Any]:
 
 @method("create_or_replace_view")
 def create_or_replace_view(session: Session, request: Request) -> dict[str, Any]:
-    """CREATE OR REPLACE VIEW, whose properties are those of the statement and the catalog alone."""
+    """CREATE OR REPLACE VIEW. Only the properties of the statement and the catalog apply."""
     view = session.catalog.views.load(_named(request.table))
     if view is None:
         made: dict[str, Any] = create_view(session, request)
@@ -76,7 +77,7 @@ def create_or_replace_view(session: Session, request: Request) -> dict[str, Any]
 
 @method("replace_view")
 def replace_view(session: Session, request: Request) -> dict[str, Any]:
-    """ALTER VIEW: the view that was loaded, with what the statement changes of it."""
+    """ALTER VIEW: the loaded view with the changes of the statement."""
     view = session.catalog.views.load(_named(request.table))
     if view is None:
         raise ViewNotFoundError(f"no view {identifier_text(request.table)!r}.")
@@ -90,7 +91,7 @@ def replace_view(session: Session, request: Request) -> dict[str, Any]:
 
 @method("drop_view")
 def drop_view(session: Session, request: Request) -> bool:
-    """Whether there was such a view."""
+    """Drop the view. Returns whether it existed."""
     return session.catalog.views.drop(_named(request.table))
 
 
@@ -100,7 +101,7 @@ def rename_view(session: Session, request: Request) -> None:
 
 
 def _named(identifier: tuple[str, ...]) -> tuple[str, ...]:
-    """InvalidArgumentError for a name without a namespace: the session has none, and the statement names none."""
+    """Raises InvalidArgumentError for a name without a namespace: neither the session nor the statement names one."""
     if len(identifier) < 2:
         raise InvalidArgumentError(
             f"{identifier_text(identifier)!r} is no name of a view: write 'lake.db.v', or USE lake.db before."
@@ -109,7 +110,8 @@ def _named(identifier: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def describe_view(view: View) -> dict[str, Any]:
-    """What Java needs to read the view. UnsupportedFeatureError for one without SQL of Spark's."""
+    """The description of the view that Java needs to read it. Raises UnsupportedFeatureError for a view without SQL for
+    Spark."""
     query = view.sql_for(DIALECT)
     version = view.current_version()
     if query is None:
@@ -143,7 +145,8 @@ def _replaced(session: Session, request: Request, view: View, properties: Mappin
 
 
 def _definition(request: Request) -> ViewDefinition:
-    """SQ-26. Of the settings of the session, which decide what its SQL means, Spark names those that matter."""
+    """SQ-26: the definition of the view. It stores the session settings that affect the meaning of its SQL, as selected
+    by Spark."""
     arguments = request.arguments
     kind = arguments["properties"].get("table_type", _PLAIN)
     if kind != _PLAIN:
@@ -191,7 +194,8 @@ def _refuse_reserved(properties: Mapping[str, str]) -> None:
 
 
 def _query_columns(view: View) -> list[str]:
-    """Empty for a view of a writer that did not say: the names are those of the view's columns then."""
+    """The column names of the query. Empty if the writer of the view did not record them; then the names of the view's
+    columns apply."""
     quoted = view.current_version().summary.get(QUERY_COLUMNS)
     if quoted is not None:
         return list(json.loads(quoted))

@@ -1,1 +1,1 @@
-"""Procedures that CALL runs: one module for each subject, each procedure a function with its parameters and columns."""
+"""The procedures of CALL: one module for each subject, one function with parameters and columns for each procedure."""

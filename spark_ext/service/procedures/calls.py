@@ -1,4 +1,4 @@
-"""CALL, SHOW PROCEDURES and DESCRIBE PROCEDURE as the Java side asks for them."""
+"""CALL, SHOW PROCEDURES and DESCRIBE PROCEDURE, as requested by the Java side."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_procedure(session: Session, request: Request) -> dict[str, Any]:  # noq
 
 @method("call_procedure")
 def call_procedure(session: Session, request: Request) -> Answer:
-    """PR-5, PR-21: run one to its end, in this process, and answer its rows."""
+    """PR-5, PR-21: run a procedure to completion in this process, and return its rows."""
     load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
     arguments = {name: _argument(session, request, value) for name, value in request.arguments["arguments"].items()}
@@ -59,7 +59,7 @@ def call_procedure(session: Session, request: Request) -> Answer:
 
 
 def _argument(session: Session, request: Request, value: dict[str, Any]) -> Any:
-    """As its parameter's role wants it."""
+    """The argument in the form that the role of its parameter requires."""
     if "rows" in value:
         return pa.ipc.open_stream(request.parts[value["rows"]]).read_all()
     if "table" in value:
@@ -77,6 +77,6 @@ def _argument(session: Session, request: Request, value: dict[str, Any]) -> Any:
 
 @cache
 def load_procedures() -> None:
-    """Make all procedures known."""
+    """Import all modules with procedures, which registers them."""
     for module in _MODULES:
         importlib.import_module(f"spark_ext.service.procedures.{module}")

@@ -1,6 +1,6 @@
-"""`create_changelog_view`: a temporary view of `db.t.changes`, with updates, or with what is left of the changes.
+"""`create_changelog_view`: a temporary view of `db.t.changes`, either with updates, or with net changes only.
 
-Windows compare rows, so a table needs no key for it: equal rows are counted.
+Windows compare whole rows and count equal ones, so the table needs no key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WHOLE: Final = (
     "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
     "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', 'ignoreNullFields', 'false')"
 )
-"""Of JSON: times have milliseconds in it unless it is told otherwise, and a null field is left out."""
+"""Options of `to_json`: by default, times have milliseconds only and null fields are omitted."""
 
 
 @procedure(
@@ -60,8 +60,7 @@ def create_changelog_view(
     identifier_columns: Sequence[str] = (),
     net_changes: bool = False,
 ) -> WithViews:
-    """SP-34: make a temporary view of the rows that snapshots inserted and deleted, without those that were only
-    copied."""
+    """Make a temporary view of the rows that snapshots inserted and deleted, without rows that were only copied."""
     options = dict(options or {})
     computes_updates = bool(identifier_columns) if compute_updates is None else compute_updates
     if computes_updates and net_changes:
@@ -81,7 +80,7 @@ def create_changelog_view(
 
 
 class _Column(str):
-    """A column's name as SQL has it, and what rows are compared by."""
+    """A column name, quoted for SQL, and the expression by which rows are compared."""
 
     __slots__ = ("compared",)
     compared: str
@@ -89,7 +88,7 @@ class _Column(str):
     @classmethod
     def of(cls, field: Mapping[str, Any]) -> _Column:
         column = cls(_quoted(field["name"]))
-        # Windows have no order of maps; the text of one is in the order in which it was written.
+        # Windows cannot order maps. The JSON text of a map keeps the order in which it was written.
         column.compared = (
             f"to_json(named_struct('c', {column}), {_WHOLE})" if _has_no_order(field["type"]) else str(column)
         )
@@ -132,7 +131,7 @@ def _steps(columns: Sequence[_Column], identifiers: Sequence[str], *, net_change
 
 
 def _without_copies(compared: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """Of equal rows that one snapshot deleted and inserted as many of either go as there are of both."""
+    """Remove pairs of equal rows that one snapshot both deleted and inserted."""
     same = f"PARTITION BY {', '.join([*compared, *_COMMIT])}"
     return [
         [
@@ -148,8 +147,10 @@ def _without_copies(compared: Sequence[str], columns: Sequence[str]) -> list[lis
 
 
 def _net_changes(compared: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """Of equal rows, an insert and a delete undo each other. What is left is as often there as their counts differ,
-    and says which commit it is of: the first after all before it were undone."""
+    """Cancel inserts against deletes of equal rows. The number of remaining rows is the difference of the two counts.
+
+    They get the commit of the first change after the last point at which all earlier ones had cancelled out.
+    """
     same = f"PARTITION BY {', '.join(compared)}"
     in_order = f"{same} ORDER BY {_ORDINAL}, {_TYPE}"
     so_far = f"{in_order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
@@ -170,7 +171,7 @@ def _net_changes(compared: Sequence[str], columns: Sequence[str]) -> list[list[s
 
 
 def _updates(identifiers: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """A delete and an insert of one row in one snapshot are what it was and what it is."""
+    """Combine a delete and an insert of one row in one snapshot into an update: the row before and the row after."""
     same = f"PARTITION BY {', '.join([*identifiers, *_COMMIT])}"
     names = ", ".join(identifiers).replace("'", "\\'")
     message = (

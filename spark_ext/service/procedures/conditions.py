@@ -1,4 +1,5 @@
-"""The argument `where` of procedures: predicates that Spark made of its text (`TableCondition` of the Java side)."""
+"""The argument `where` of procedures, as predicates that Spark parsed from its text (`TableCondition` of the Java
+side)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _JOINTS: Final = frozenset({"AND", "OR", "NOT"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the predicates that all have to be true."""
+    """One of the predicates that must all be true."""
 
     text: str
     predicate: SparkExpression
@@ -31,17 +32,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class FileCondition:
-    """Which data files a job is for."""
+    """The data files that a job processes."""
 
     where: BooleanExpression | None
-    """As the library reads it."""
+    """The filter for the library."""
     only_paths: frozenset[str] | None = None
-    """Locations of the files that functions of the catalog leave; None where partitions are not asked."""
+    """Locations of the files that match the predicates with functions of the catalog; None without such predicates."""
 
 
 def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
-    """PR-8: the parts as one filter, which means the same rows; those with functions of the catalog that no filter says
-    are asked of partitions."""
+    """PR-8: the predicates as one filter that matches the same rows. Predicates with functions of the catalog that have
+    no equivalent filter are evaluated on partitions."""
     schema = table.metadata.schema()
     filters = [exact_filter([part.predicate], schema) for part in where or ()]
     exact = [each for each in filters if each is not None]
@@ -59,7 +60,8 @@ def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
 
 
 def _check_is_of_partitions(part: Part, schema: Schema) -> None:
-    """InvalidPredicateError where a piece of it has neither a filter nor a function of the catalog."""
+    """Raises InvalidPredicateError if a part of the predicate is neither a filter nor a comparison of a function of the
+    catalog."""
     for leaf in _leaves(part.predicate):
         if not _calls_function(leaf) and exact_filter([leaf], schema) is None:
             raise _no_condition(part)
@@ -74,7 +76,7 @@ def _leaves(predicate: SparkExpression) -> Iterator[SparkExpression]:
 
 
 def _calls_function(leaf: SparkExpression) -> bool:
-    """Whether it compares a function of one column with constants."""
+    """Whether the predicate compares a function of one column with constants."""
     arguments = leaf.get("arguments", ())
     calls = [each for each in arguments if (call := transform_call(each)) is not None and call.width != 0]
     return len(calls) == 1 and all("literal" in each for each in arguments if each not in calls)

@@ -49,7 +49,7 @@ def delete_prefix(
     source: pa.Table | None = None,
     **commit: Any,
 ) -> Rows:
-    """Delete every row whose key begins with the prefix, or with a row of the source, without reading any."""
+    """Delete every row whose key begins with the prefix, or with a row of the source. No rows are read."""
     if (prefix is None) == (source is None):
         raise InvalidArgumentError(
             "delete_prefix: give prefix, or source, a table or view whose rows are the prefixes."
@@ -78,7 +78,7 @@ def delete_range(
     dry_run: bool = False,
     **commit: Any,
 ) -> Rows:
-    """Delete the rows from lower up to, but without, upper, without reading any."""
+    """Delete the rows from lower (included) to upper (excluded). No rows are read."""
     if lower is None and upper is None:
         raise InvalidArgumentError("delete_range: give lower or upper. TRUNCATE TABLE deletes every row.")
     columns = _known_columns(table, table.key if on is None else on)
@@ -104,7 +104,7 @@ def delete_range(
     columns=_DELETED,
 )
 def delete_ranges(table: Table, *, source: Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
-    """PR-28: delete the ranges that the rows of another table name, without reading any row of this one."""
+    """Delete the ranges given by the rows of another table. No row of this table is read."""
     result = table.delete_ranges(source.scan().to_arrow(), mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
 
@@ -138,7 +138,7 @@ def replace_interval(
     dry_run: bool = False,
     **commit: Any,
 ) -> Rows:
-    """Replace the rows of an interval by those of another table, all of which must lie in it."""
+    """Replace the rows of an interval by those in another table. All new rows must lie in the interval."""
     columns = _known_columns(table, on)
     result = table.replace_interval(
         source.scan().to_batches(),
@@ -162,7 +162,7 @@ def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
 
 
 def named_commit(commit: Mapping[str, Any]) -> CommitKeywords:
-    """SP-99, CP-83: the options of a commit; one that is NULL is left out (PR-1)."""
+    """SP-99, CP-83: the options of a commit. An option that is NULL is omitted (PR-1)."""
     given: CommitKeywords = {}
     if commit.get("application_id") is not None:
         given["application_id"] = commit["application_id"]

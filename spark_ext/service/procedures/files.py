@@ -1,4 +1,4 @@
-"""Procedures that remove old snapshots with their files, and orphan files."""
+"""Procedures that remove old snapshots and their files, and orphan files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def expire_snapshots(
     dry_run: bool = False,
     clean_expired_files: bool = True,
 ) -> Rows:
-    """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more."""
+    """Expire old snapshots of the whole table, and remove the files that no remaining snapshot, branch or tag needs."""
     _check_positive(max_concurrent_deletes)
     result = table.maintenance.expire_snapshots(
         older_than=older_than,
@@ -106,7 +106,7 @@ def remove_orphan_files(
     stream_results: bool = False,  # noqa: ARG001  a hint
     allow_recent: bool = False,
 ) -> Rows:
-    """Remove files in the table's directory that nothing names: left by writers that died."""
+    """Remove files in the table's directory that the table does not reference, such as those left by failed writers."""
     _check_positive(max_concurrent_deletes)
     result = table.maintenance.remove_orphan_files(
         older_than=older_than,

@@ -1,10 +1,10 @@
-"""Key prefixes and bounds as a SQL statement writes them.
+"""Key prefixes and bounds, in the form of a SQL statement.
 
     prefix   named_struct('id1', 'a', 'id2', 2), map('id1', 'a'), or an array of them
     bound    struct('a', 2): values of the leading columns in order; array('a', 'b') the same; a single value is one
 
-Each value keeps the type that SQL gave it, and the library refuses those that do not fit their column. Two types that
-SQL cannot say are converted: a uuid is written as text, a double often as a decimal.
+Each value keeps its SQL type, and the library rejects values that do not fit their column. Two types that SQL cannot
+express are converted: a uuid from text, and a double from a decimal.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tableformat.keys.arrow_columns import array_of_values
 from tableformat.table import Table
 
 _UNNAMED: Final = re.compile(r"col[1-9][0-9]*")
-"""Names that Spark gives the fields of `struct('a', 2)`."""
+"""The names that Spark generates for the fields of `struct('a', 2)`."""
 
 
 def prefix_table(table: Table, prefix: Any) -> pa.Table:
-    """The prefixes as columns, for `Table.delete_prefix`, which checks that they lead the key."""
+    """The prefixes as columns, for `Table.delete_prefix`, which checks that the columns lead the key."""
     rows = [_named_values(each, table) for each in (prefix if isinstance(prefix, list) and prefix else [prefix])]
     names = list(rows[0])
     if any(set(row) != set(names) for row in rows):
@@ -43,7 +43,7 @@ def prefix_table(table: Table, prefix: Any) -> pa.Table:
 
 
 def source_prefixes(table: Table, rows: pa.Table) -> pa.Table:
-    """PR-25: the rows of a source as prefixes, for `Table.delete_prefix`. Spark has a uuid as text."""
+    """PR-25: the rows of a source as prefixes, for `Table.delete_prefix`. Spark represents a uuid as text."""
     names = [as_spelled(name, table.key) for name in rows.column_names]
     columns = []
     for name, values in zip(names, rows.columns, strict=True):
@@ -57,7 +57,7 @@ def source_prefixes(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tuple[Any, ...] | None:
-    """The values of a bound over the columns `on`; None is open."""
+    """The values of a bound over the columns `on`. None means unbounded."""
     if value is None:
         return None
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def _type_of(table: Table, name: str, candidates: Sequence[str]) -> PrimitiveTyp
 
 
 def _fitting(value: Any, column_type: IcebergType, name: str) -> Any:
-    """PR-7."""
+    """PR-7: the value, converted if the column is a uuid or floating point."""
     if isinstance(value, Decimal) and isinstance(column_type, FloatType | DoubleType):
         return float(value)
     if isinstance(value, str) and isinstance(column_type, UUIDType):

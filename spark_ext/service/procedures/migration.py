@@ -1,4 +1,4 @@
-"""Procedures that take over what is there: metadata files, Parquet files, tables of Spark's session catalog."""
+"""Procedures that adopt existing data: metadata files, Parquet files, tables of Spark's session catalog."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PROPERTIES: Final = Parameter("properties", STRING_MAP, "Properties of the new 
     has_table=False,
 )
 def register_table(session: Session, *, table: tuple[str, ...], metadata_file: str) -> Rows:
-    """Give a table that exists as files a name in the catalog. It must be in no other catalog any more."""
+    """Register a table that exists as files in the catalog. No other catalog may still contain it."""
     if not metadata_file:
         raise InvalidArgumentError("register_table: metadata_file is empty; name the metadata file of the table.")
     registered = session.catalog.register_table(table, metadata_file)
@@ -72,8 +72,8 @@ def add_files(
     check_duplicate_files: bool = True,
     parallelism: int = 1,
 ) -> Rows:
-    """SP-35: make Parquet files of a directory or of another table data files of this one, where they are. PR-24: a
-    source that is there and has no file adds none."""
+    """Add the Parquet files of a directory or of another table to this table, without copying them. An existing source
+    without files adds none."""
     _check_positive(parallelism)
     found = source_files(source_table, table.iceberg.io, partition_filter or {})
     if partition_filter and not found and not has_partition(source_table, partition_filter):
@@ -111,8 +111,8 @@ def snapshot(
     parallelism: int = 1,
     ignore_missing_files: bool = False,  # noqa: ARG001  a hint
 ) -> Rows:
-    """SP-35: make a table of the columns, partitions and files of a table of Spark's session catalog, which stays as it
-    is. The files stay where they are and are never removed."""
+    """Create a table with the columns, partitions and files of a table in Spark's session catalog, which stays
+    unchanged. The files are not copied and never removed."""
     _check_positive(parallelism)
     if "path" in source_table:
         raise InvalidArgumentError(
@@ -141,7 +141,7 @@ def snapshot(
 def _new_table(
     table: tuple[str, ...], source: Mapping[str, Any], location: str | None, properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """As CREATE TABLE has it."""
+    """The arguments of a CREATE TABLE."""
     given = {**properties, "provider": "iceberg", "gc.enabled": "false", "snapshot": "true"}
     return {
         "table": list(table),
@@ -165,7 +165,8 @@ def _new_table(
 
 
 def _check_apart(source: Mapping[str, Any], location: str | None) -> None:
-    """Files of two tables in one directory could not be told apart."""
+    """Raises InvalidArgumentError if one directory contains the other: the files of the two tables could not be
+    distinguished."""
     if location is None:
         return
     theirs, ours = (f"{one_spelling(place).rstrip('/')}/" for place in (source["location"], location))

@@ -1,4 +1,4 @@
-"""The argument `options`: a map of text, read by one table of names for each procedure."""
+"""The argument `options`: a map of text, parsed by a table of option names for each procedure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Every option that a procedure knows by name."""
+    """All options that a procedure accepts."""
 
     procedure: str
     keywords: Mapping[str, tuple[str, Callable[[str], Any]]]
-    """Option -> keyword of the library's function, and how its text is read."""
+    """Option -> keyword of the library's function, and the parser of its text."""
     hints: frozenset[str] = frozenset()
-    """Options that change no result: Iceberg's advice about how to run."""
+    """Options that do not affect the result: Iceberg's hints about execution."""
     fixed: Mapping[str, str] = field(default_factory=dict)
-    """Options with one value that is how it is done here anyway."""
+    """Options with a single valid value, which describes how the procedure always behaves."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Option -> why it cannot be."""
+    """Option -> why it is not supported."""
 
     def read(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """PR-3: keywords and values. UnknownOptionError names the nearest; InvalidArgumentError for what cannot be."""
+        """PR-3: keywords and values. Raises UnknownOptionError, which names the nearest option, and
+        InvalidArgumentError for an unsupported option or value."""
         keywords: dict[str, Any] = {}
         for name, text in options.items():
             if name in self.keywords:
@@ -51,7 +52,7 @@ class Options:
 
 
 def boolean(text: str) -> bool:
-    """ValueError for anything but true and false."""
+    """Raises ValueError for any text except true and false."""
     values = {"true": True, "false": False}
     if text.lower() not in values:
         raise ValueError(text)

@@ -14,8 +14,8 @@ from tableformat.table import Table
     columns=pa.schema([("partition_statistics_file", pa.string())]),
 )
 def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> Rows:
-    """Write a file that says what is in each partition of a snapshot, and name it in the table's metadata. No row for a
-    snapshot without files."""
+    """Write a file with statistics of each partition of a snapshot, and reference it in the table's metadata. No row
+    for a snapshot without files."""
     chosen = table.snapshot_id if snapshot_id is None else snapshot_id
     location = None if chosen is None else compute_partition_statistics(table.iceberg, chosen)
     return [] if location is None else [{"partition_statistics_file": location}]

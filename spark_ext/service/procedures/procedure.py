@@ -1,8 +1,8 @@
-"""A procedure as data: its parameters and result columns in Spark's types, and the function that does it.
+"""A procedure as data: its parameters and result columns in Spark's types, and the function that implements it.
 
-A procedure is written once, as a function with the decorator `procedure`. Its name and description are the function's;
-Spark learns the rest from `describe`. What an optional argument is when CALL leaves it out, or gives NULL, is the
-default of the function's parameter.
+A procedure is a function with the decorator `procedure`, which provides its name and description. Spark receives the
+rest from `describe`. An optional argument that CALL omits, or sets to NULL, has the default of the function's
+parameter.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Rows: TypeAlias = "Iterable[Mapping[str, Any]]"
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView:
-    """A view of the session that calls, which the Java side makes."""
+    """A view in the calling session, which the Java side creates."""
 
     name: str
-    """As SQL has it."""
+    """The name in SQL."""
     table: tuple[str, ...]
-    """What it reads, in this catalog."""
+    """The table that the view reads, in this catalog."""
     options: Mapping[str, str]
-    """Of the read."""
+    """Options of the read."""
     steps: Sequence[Sequence[str]]
-    """Expressions that are selected one after the other, each on the columns of the step before: `["where", ...]`
-    keeps the rows that match, `["select", ...]` makes columns."""
+    """Steps that are applied in order, each on the columns of the previous step: `["where", ...]` keeps the rows that
+    match, `["select", ...]` computes columns."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,14 +48,14 @@ class TemporaryView:
 
 @dataclass(frozen=True, slots=True)
 class WithViews:
-    """Rows of a procedure, and views that it makes."""
+    """The rows of a procedure, and the views that it creates."""
 
     rows: Rows
     views: Sequence[TemporaryView]
 
 
 ANY: Final = None
-"""The type of a parameter that takes what it is given."""
+"""The type of a parameter that accepts a value of any type."""
 STRING_MAP: Final[SparkType] = {
     "type": "map",
     "keyType": "string",
@@ -72,12 +72,19 @@ def array_of(element: str) -> SparkType:
 
 
 Role: TypeAlias = Literal["value", "table", "other_table", "name", "rows", "source", "file_list", "condition"]
-"""What an argument is: a value; the table that the procedure is about; text that names another table, as `table` does
-(PR-2, PR-21), of which the function gets the table; a name in the catalog that need not be there, as its parts; a table
-or view that Spark reads, of which the function gets the distinct rows as an Arrow table (PR-25, `SourceRows`); a table
-or directory of files that Spark knows, which the Java side's `SourceTables` describes; a view of the session that lists
-files (`FileLists`), of which the function gets `file_path` and `last_modified`; text of a condition over the table, of
-which the function gets the parts (`conditions.py`)."""
+"""The kind of an argument:
+
+- value: passed unchanged.
+- table: the table that the procedure works on.
+- other_table: text that names another table, like `table` (PR-2, PR-21). The function receives the table.
+- name: a name in the catalog that need not exist. The function receives its parts.
+- rows: a table or view that Spark reads. The function receives its distinct rows as an Arrow table (PR-25,
+  `SourceRows`).
+- source: a table or a directory of files that Spark can read, described by `SourceTables` of the Java side.
+- file_list: a view of the session that lists files (`FileLists`). The function receives `file_path` and
+  `last_modified`.
+- condition: text of a condition on the table. The function receives its parts (`conditions.py`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +97,10 @@ class Parameter:
     is_required: bool = False
     role: Role = "value"
     value_in_tests: Any = None
-    """What it is in a session with `spark.testing` where CALL leaves it out; None: nothing."""
+    """The default in a session with `spark.testing`; None: no separate default."""
 
     def __str__(self) -> str:
-        """As DESCRIBE PROCEDURE shows it, which knows no parameters of procedures that look at their arguments."""
+        """A line of the description. Spark does not list the parameters of procedures that inspect their arguments."""
         required = ", required" if self.is_required else ""
         return f"    {self.name} ({_type_name(self.type)}{required}): {self.comment}"
 
@@ -105,20 +112,20 @@ _ALL_COLUMNS: Final = Parameter("all_columns", "boolean", "Answer our columns to
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """What Spark has to know of a procedure, and how it is run."""
+    """The description of a procedure for Spark, and the function to run."""
 
     name: str
     description: str
     parameters: tuple[Parameter, ...]
     columns: pa.Schema
-    """Of each answer: Iceberg's, where Iceberg has the procedure."""
+    """Columns of every result: Iceberg's columns, if Iceberg has the procedure."""
     more_columns: pa.Schema
-    """Of an answer that was asked for them, after the others."""
+    """Additional columns on request, after the others."""
     changes_table: bool
     function: Callable[..., Rows | WithViews]
 
     def describe(self) -> dict[str, Any]:
-        """As the Java side's LakeProcedure reads it."""
+        """The description for LakeProcedure of the Java side."""
         return {
             "name": self.name,
             "description": "\n".join([self.description, *map(str, self.parameters)]),
@@ -139,14 +146,14 @@ class Procedure:
 
     @property
     def has_table(self) -> bool:
-        """Whether it is about a table that is there; otherwise the function gets the session."""
+        """Whether the procedure works on an existing table; otherwise the function receives the session."""
         return _TABLE in self.parameters
 
     def run(
         self, load: Callable[[str], Table | Session], arguments: Mapping[str, Any], *, is_in_test: bool = False
     ) -> tuple[pa.Table, Sequence[TemporaryView]]:
-        """PR-1, PR-4, PR-22: the rows, and the views to make. `load` opens the table on a branch; `arguments` are those
-        that CALL names or defaults to NULL."""
+        """PR-1, PR-4, PR-22: the rows, and the views to create. `load` opens the table on a branch. `arguments` are
+        those in the CALL, and those whose default is NULL."""
         for parameter in self.parameters:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
                 raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
@@ -186,11 +193,11 @@ def procedure(
     on_branch: bool = True,
     has_table: bool = True,
 ) -> Callable[[Callable[..., _Answer]], Callable[..., _Answer]]:
-    """Make the function the procedure of its name: `def name(table, *, argument=default)`, which gives rows.
+    """Register the function as the procedure of its name: `def name(table, *, argument=default)`, which returns rows.
 
-    `more_columns` are ours, of a procedure of Iceberg's: they add the parameter `all_columns`, and the function gives
-    them always (PR-22). `on_branch` adds the parameter `branch`: the function gets the table on it. Without `has_table`
-    there is no parameter `table` but those given, and the function gets the session.
+    `more_columns` are our additions to a procedure of Iceberg's. They add the parameter `all_columns`, and the function
+    always returns them (PR-22). `on_branch` adds the parameter `branch`: the function receives the table on that
+    branch. Without `has_table`, no parameter `table` is added and the function receives the session.
     """
     ours = pa.schema(more_columns)
 
@@ -222,7 +229,7 @@ def procedure_names() -> list[str]:
 
 
 def procedure_named(identifier: tuple[str, ...]) -> Procedure:
-    """PR-3: NotFoundError with the nearest name. Names are found whatever their case."""
+    """PR-3: the procedure with this name, ignoring case. Raises NotFoundError with the nearest name."""
     *namespace, name = identifier
     found = _procedures.get(name.lower()) if tuple(part.lower() for part in namespace) == SYSTEM else None
     if found is None:

@@ -1,4 +1,4 @@
-"""Procedures about range partitions: which ranges of a table exist (RP-8 to RP-13)."""
+"""Procedures for range partitions: which ranges of a table exist (RP-8 to RP-13)."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ _METADATA_ONLY: Final = Parameter("metadata_only", "boolean", "Refuse a drop tha
     columns=_CHANGED,
 )
 def define_range_partitions(table: Table, *, options: Mapping[str, str], dry_run: bool = False) -> Rows:
-    """Give range partitions to a table that has none; rows that lie elsewhere stay."""
+    """Define range partitions for a table that has none. Rows outside of them are kept."""
     given = range_partitions_of_text(options, table.metadata.schema(), where="options")
     return [_row(table.range_partitions.define(given, dry_run=dry_run))]
 
 
 @procedure(*_ENDS, DRY_RUN, columns=_CHANGED)
 def add_range_partition(table: Table, *, dry_run: bool = False, **ends: Any) -> Rows:
-    """Let one more range exist."""
+    """Add a range."""
     return [_row(table.range_partitions.alter(add=[_bound(table, **ends)], dry_run=dry_run))]
 
 
 @procedure(*_ENDS, _METADATA_ONLY, DRY_RUN, columns=_CHANGED)
 def drop_range_partition(table: Table, *, metadata_only: bool = False, dry_run: bool = False, **ends: Any) -> Rows:
-    """Drop whole partitions with their rows: files that lie inside leave the table unopened."""
+    """Drop whole partitions with their rows. Files inside a partition are removed without opening them."""
     changes = table.range_partitions
     return [_row(changes.alter(drop=[_bound(table, **ends)], metadata_only=metadata_only, dry_run=dry_run))]
 
@@ -68,14 +68,14 @@ def drop_range_partition(table: Table, *, metadata_only: bool = False, dry_run: 
     columns=_CHANGED,
 )
 def split_range_partition(table: Table, *, at: Any, dry_run: bool = False) -> Rows:
-    """Divide the partition that the value lies in."""
+    """Split the partition that contains the value."""
     value = values_of(table, at, table.range_partitions.on, argument="at")
     return [_row(table.range_partitions.alter(split=[value], dry_run=dry_run))]
 
 
 @procedure(*_ENDS, DRY_RUN, columns=_CHANGED)
 def merge_range_partitions(table: Table, *, dry_run: bool = False, **ends: Any) -> Rows:
-    """Make one partition of several that lie side by side."""
+    """Merge several adjacent partitions into one."""
     return [_row(table.range_partitions.alter(merge=[_bound(table, **ends)], dry_run=dry_run))]
 
 
@@ -98,7 +98,7 @@ def alter_range_partitions(
     metadata_only: bool = False,
     dry_run: bool = False,
 ) -> Rows:
-    """Any number of changes in one commit."""
+    """Apply any number of changes in one commit."""
     on, schema = table.range_partitions.on, table.metadata.schema()
     result = table.range_partitions.alter(
         add=[parse_range(text, on, schema) for text in add],
@@ -113,14 +113,14 @@ def alter_range_partitions(
 
 @procedure(Parameter("now", ANY, "Where the window is; the clock by default."), DRY_RUN, columns=_CHANGED)
 def advance_range_partitions(table: Table, *, now: Any = None, dry_run: bool = False) -> Rows:
-    """Move the window: add the steps ahead of now, drop partitions that are older than the table retains."""
+    """Move the window: add the steps ahead of now, and drop partitions older than the table's retention."""
     moment = values_of(table, now, table.range_partitions.on, argument="now")
     return [_row(table.range_partitions.advance(None if moment is None else moment[0], dry_run=dry_run))]
 
 
 @procedure(*_ENDS, DRY_RUN, columns=_CHANGED)
 def retire_range_partition(table: Table, *, dry_run: bool = False, **ends: Any) -> Rows:
-    """Drop whole partitions and keep their files under a tag, from which restore_range_partition brings them back."""
+    """Drop whole partitions and keep their files under a tag. restore_range_partition restores them from it."""
     given = _bound(table, **ends)
     result = table.range_partitions.retire(
         given.lower,
@@ -139,14 +139,14 @@ def retire_range_partition(table: Table, *, dry_run: bool = False, **ends: Any) 
     columns=_CHANGED,
 )
 def restore_range_partition(table: Table, *, tag: str, deletes: str | None = None, dry_run: bool = False) -> Rows:
-    """Bring back what was retired under a tag."""
+    """Restore the partitions that were retired under a tag."""
     return [_row(table.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))]
 
 
 def _bound(
     table: Table, *, lower: Any = None, upper: Any = None, lower_inclusive: bool = True, upper_inclusive: bool = False
 ) -> Bound:
-    """PR-20"""
+    """PR-20: the bounds of a range."""
     on = table.range_partitions.on
     return bound(
         values_of(table, lower, on, argument="lower"),

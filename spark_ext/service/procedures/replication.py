@@ -1,4 +1,4 @@
-"""`rewrite_table_path`: the metadata of a copy of the table at another place, for somebody else to bring there."""
+"""`rewrite_table_path`: the metadata of a copy of the table at another location. The caller copies the files there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rewrite_table_path(
     staging_location: str | None = None,
     create_file_list: bool = True,
 ) -> Rows:
-    """Write the table's metadata as it is for a copy at another place, and a list of all files and where they go. No
+    """Write the table's metadata for a copy at another location, and a list of all files with their new locations. No
     file is copied."""
     staged = stage_copy(
         table.iceberg,

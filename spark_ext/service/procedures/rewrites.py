@@ -1,4 +1,4 @@
-"""Procedures that store the same rows in other files: compaction, conversion, manifests."""
+"""Procedures that rewrite the same rows into other files: compaction, conversion, manifests."""
 
 from __future__ import annotations
 
@@ -103,8 +103,7 @@ def rewrite_data_files(
     where: Sequence[Part] | None = None,
     dry_run: bool = False,
 ) -> Rows:
-    """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted rows
-    left out."""
+    """Rewrite data files if reads become cheaper: merge small files, separate overlapping ones, drop deleted rows."""
     # Iceberg's default is one commit.
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     keywords |= _order(table, strategy, sort_order)
@@ -160,8 +159,8 @@ def convert_deletes(
     where: Sequence[Part] | None = None,
     dry_run: bool = False,
 ) -> Rows:
-    """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
-    Iceberg engine reads the branch."""
+    """Convert equality and range deletes to position deletes, or on v3 tables to deletion vectors. Every Iceberg engine
+    can then read the branch."""
     keywords = _CONVERSION_OPTIONS.read(options or {})
     chosen = file_condition(where, table)
     result = table.maintenance.convert_deletes(
@@ -195,7 +194,8 @@ def convert_deletes(
     ),
 )
 def apply_retention(table: Table, *, dry_run: bool = False) -> Rows:
-    """Delete the rows that the property tableformat.retain no longer keeps, reading none; a row for each rule."""
+    """Delete the rows that the property tableformat.retain no longer keeps. No rows are read. The result has a row for
+    each rule."""
     return [result_fields(rule) for rule in table.maintenance.apply_retention(dry_run=dry_run).rules]
 
 
@@ -216,7 +216,7 @@ def apply_retention(table: Table, *, dry_run: bool = False) -> Rows:
     ),
 )
 def drop_dead_deletes(table: Table, *, dry_run: bool = False) -> Rows:
-    """Take delete files out of the branch that no live data file can match any more."""
+    """Remove delete files from the branch that can no longer match a live data file."""
     return [result_fields(table.maintenance.drop_dead_deletes(dry_run=dry_run))]
 
 
@@ -231,7 +231,7 @@ def drop_dead_deletes(table: Table, *, dry_run: bool = False) -> Rows:
     ),
 )
 def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
-    """Merge range delete files into one for each scope and list of columns; each span keeps its sequence number."""
+    """Merge range delete files into one for each scope and list of columns. Each span keeps its sequence number."""
     return [result_fields(table.maintenance.merge_range_deletes(dry_run=dry_run))]
 
 
@@ -254,8 +254,8 @@ def rewrite_position_delete_files(
     where: Sequence[Part] | None = None,
     dry_run: bool = False,
 ) -> Rows:
-    """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
-    match nothing any more leave."""
+    """Merge the position deletes of each data file into one file, on v3 tables into its deletion vector. Deletes that
+    no longer match a row are removed."""
     keywords = _POSITION_OPTIONS.read(options or {})
     chosen = file_condition(where, table)
     result = table.maintenance.rewrite_position_delete_files(
@@ -281,7 +281,7 @@ def rewrite_manifests(
     sort_by: list[str] | None = None,
     dry_run: bool = False,
 ) -> Rows:
-    """Put the entries of the branch's manifests together by partition."""
+    """Group the entries of the branch's manifests by partition."""
     result = table.maintenance.rewrite_manifests(
         dry_run=dry_run,
         spec_id=table.metadata.default_spec_id if spec_id is None else spec_id,
@@ -291,7 +291,7 @@ def rewrite_manifests(
 
 
 def _order(table: Table, strategy: str | None, sort_order: str | None) -> dict[str, Any]:
-    """PR-9: the arguments of compaction that `strategy` and `sort_order` stand for."""
+    """PR-9: the arguments of compaction for `strategy` and `sort_order`."""
     if strategy is not None and strategy.lower() not in {"binpack", "sort"}:
         raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
     if sort_order is not None:
@@ -310,5 +310,5 @@ def _order(table: Table, strategy: str | None, sort_order: str | None) -> dict[s
 
 
 def result_fields(result: Any) -> dict[str, Any]:
-    """The fields of a result; columns are taken from them by name."""
+    """The fields of a result. Columns are selected from them by name."""
     return {each.name: getattr(result, each.name) for each in fields(result)}

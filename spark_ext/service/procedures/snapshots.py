@@ -1,4 +1,4 @@
-"""Procedures that move branches between snapshots. They write no snapshot and no file of rows."""
+"""Procedures that move branches between snapshots. They write no files with rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SNAPSHOT_ID = Parameter("snapshot_id", "long", "The snapshot to go back to.", i
 
 @procedure(_SNAPSHOT_ID, columns=_MOVED)
 def rollback_to_snapshot(table: Table, *, snapshot_id: int) -> Rows:
-    """Make an ancestor of the branch's snapshot its head again."""
+    """Reset the branch to an ancestor of its snapshot."""
     return [_moved(table, lambda: table.rollback(snapshot_id=snapshot_id))]
 
 
 @procedure(Parameter("timestamp", "timestamp", "The moment to go back to.", is_required=True), columns=_MOVED)
 def rollback_to_timestamp(table: Table, *, timestamp: datetime) -> Rows:
-    """Make the snapshot that was the branch's head at a moment its head again."""
+    """Reset the branch to the snapshot that was its head at a given time."""
     return [_moved(table, lambda: table.rollback(as_of=timestamp))]
 
 
@@ -38,7 +38,7 @@ def rollback_to_timestamp(table: Table, *, timestamp: datetime) -> Rows:
     columns=_MOVED,
 )
 def set_current_snapshot(table: Table, *, snapshot_id: int | None = None, ref: str | None = None) -> Rows:
-    """Make any snapshot of the table the branch's head."""
+    """Set the branch to any snapshot of the table."""
     if (snapshot_id is None) == (ref is None):
         raise InvalidArgumentError("set_current_snapshot: give snapshot_id or ref, one of them.")
     return [_moved(table, lambda: table.set_current_snapshot(snapshot_id, ref_name=ref))]
@@ -57,7 +57,7 @@ def set_current_snapshot(table: Table, *, snapshot_id: int | None = None, ref: s
     on_branch=False,
 )
 def fast_forward(table: Table, *, branch: str, to: str) -> Rows:
-    """Move a branch forward to the snapshot of another, of which it is an ancestor."""
+    """Move a branch forward to the snapshot of another branch or tag, if that is a descendant."""
     before = table.metadata.refs.get(branch)
     table.fast_forward(branch, to)
     after = table.metadata.refs[branch].snapshot_id
@@ -83,7 +83,7 @@ _PUBLISHED = pa.schema(not_null(pa.int64(), "source_snapshot_id", "current_snaps
     columns=_PUBLISHED,
 )
 def cherrypick_snapshot(table: Table, *, snapshot_id: int) -> Rows:
-    """Do to the branch what a snapshot outside of its history did."""
+    """Apply the changes of a snapshot that is not in the branch's history to the branch."""
     current = cherrypick(table.iceberg, table.branch, snapshot_id)
     return [{"source_snapshot_id": snapshot_id, "current_snapshot_id": current}]
 
@@ -93,7 +93,7 @@ def cherrypick_snapshot(table: Table, *, snapshot_id: int) -> Rows:
     columns=_PUBLISHED,
 )
 def publish_changes(table: Table, *, wap_id: str) -> Rows:
-    """Do to the branch what the snapshot did that was staged with a WAP id."""
+    """Apply the changes of the snapshot that was staged with a WAP id to the branch."""
     snapshot_id = staged_snapshot(table.iceberg, wap_id)
     current = cherrypick(table.iceberg, table.branch, snapshot_id)
     return [{"source_snapshot_id": snapshot_id, "current_snapshot_id": current}]

@@ -1,10 +1,10 @@
-"""The files of a table or directory that Spark knows, as the Java side's `SourceTables` describes them.
+"""The files of a table or directory that Spark can read, as described by `SourceTables` of the Java side.
 
     {"path": "/lake/old", "format": "parquet"}
     {"name": "db.t", "format": "parquet", "columns": [...], "partition_columns": ["day"], "location": "...",
      "partitions": [{"values": {"day": "2026-01-31"}, "location": "..."}], "properties": {...}, "bucketed": false}
 
-`partitions` is null where Spark's catalog does not keep them: directories say them (`day=2026-01-31`).
+`partitions` is null if Spark's catalog does not store them. They then follow from the directories (`day=2026-01-31`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tableformat.storage.location import local_path
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _HIDDEN: Final = ("_", ".")
-"""How names begin that Spark takes for no data."""
+"""Prefixes of file and directory names that Spark ignores."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A data file and what its directory says."""
+    """A data file and the partition values from its directory."""
 
     location: str
     values: Mapping[str, str | None]
@@ -36,10 +36,10 @@ class SourceFile:
 
 
 def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str]) -> list[SourceFile]:
-    """SP-35: the files of the partitions that have the `wanted` values, in the order of their locations.
+    """SP-35: the files of the partitions with the `wanted` values, ordered by location.
 
-    UnsupportedFeatureError for another format than Parquet, InvalidArgumentError for a directory without files
-    and for a column that is no partition's.
+    Raises UnsupportedFeatureError for a format other than Parquet. Raises InvalidArgumentError for a directory without
+    files, and for a column that is not a partition column.
     """
     if source["format"].lower() != "parquet":
         raise UnsupportedFeatureError(
@@ -60,13 +60,14 @@ def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str
 
 
 def _is_directory(location: str) -> bool:
-    """PR-24: whether the place is there, and only empty. An object store knows of no empty directory."""
+    """PR-24: whether the location is an existing directory, which may be empty. An object store has no empty
+    directories."""
     path = local_path(location)
     return path is not None and Path(path).is_dir()
 
 
 def has_partition(source: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
-    """PR-24: whether the source, a table, has a partition of these values, with files or without."""
+    """PR-24: whether the source table has a partition with these values, with or without files."""
     return any(
         all(partition["values"].get(name) == value for name, value in wanted.items())
         for partition in source.get("partitions") or ()
@@ -89,7 +90,7 @@ def _files(source: Mapping[str, Any], io: FileIO) -> Iterator[SourceFile]:
 
 
 def _listed(io: FileIO, directory: str) -> Iterator[tuple[str, str]]:
-    """Locations of the files below, and each within the directory; without what Spark passes over."""
+    """Locations of the files below the directory, each with its relative path. Files that Spark ignores are omitted."""
     path = local_path(directory)
     root = f"file://{path}" if path is not None else directory
     root = root.rstrip("/")

@@ -16,6 +16,7 @@ from tableformat.table import Table
     columns=pa.schema([("statistics_file", pa.string())]),
 )
 def compute_table_stats(table: Table, *, snapshot_id: int | None = None, columns: Sequence[str] | None = None) -> Rows:
-    """Count the distinct values of columns, for the optimizer, in a statistics file; no row for an empty table."""
+    """Count the distinct values of columns for the optimizer, and store them in a statistics file. No row for an empty
+    table."""
     found = table.maintenance.compute_table_stats(columns, snapshot_id=snapshot_id)
     return [] if found.statistics_file is None else [{"statistics_file": found.statistics_file}]

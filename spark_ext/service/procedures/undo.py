@@ -57,7 +57,7 @@ def restore_rows(
     dry_run: bool = False,
     **commit: Any,
 ) -> Rows:
-    """Give the rows that match the state of an earlier snapshot."""
+    """Restore the matching rows to their state in an earlier snapshot."""
     schema = table.metadata.schema()
     filters = [exact_filter([part.predicate], schema) for part in where]
     exact = [each for each in filters if each is not None]

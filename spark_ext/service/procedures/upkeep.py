@@ -1,4 +1,4 @@
-"""Procedures about a branch as a whole: its health, all jobs in one call, and publishing."""
+"""Procedures for a whole branch: its health, all maintenance jobs in one call, and publishing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _HEALTH: Final = pa.schema(
 
 @procedure(columns=_HEALTH, changes_table=False)
 def table_health(table: Table) -> Rows:
-    """What slows down reads of the branch, in numbers, and what to do about each finding. No rows are read."""
+    """Causes of slow reads of the branch, in numbers, and the fix for each finding. No rows are read."""
     health = table.maintenance.health().to_dict()
     return [{name: health[name] for name in _HEALTH.names}]
 
@@ -79,8 +79,8 @@ def run_maintenance(
     only: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """All jobs in a safe order, as far as the budgets go; a row for each, with its numbers. An error of a job is in its
-    row and the next job goes on."""
+    """Run all maintenance jobs in a safe order, within the budgets. The result has a row with numbers for each job. If
+    a job fails, its row has the error and the next job runs."""
     result = table.maintenance.run(
         time_budget_seconds=time_budget_seconds, byte_budget=byte_budget, only=only, dry_run=dry_run
     )
@@ -111,13 +111,14 @@ def run_maintenance(
     on_branch=False,
 )
 def publish(table: Table, *, branch: str = "ingest", target: str = MAIN_BRANCH, dry_run: bool = False) -> Rows:
-    """Convert the deletes of a branch and move another forward to it, for engines that read no range deletes."""
+    """Convert the deletes of a branch and move another branch forward to it, for engines that cannot read range
+    deletes."""
     result = table.maintenance.publish(branch, target, dry_run=dry_run)
     return [{**result_fields(result), "current_snapshot_id": result.snapshot_id}]
 
 
 def _numbers(report: JobReport) -> list[tuple[str, int]] | None:
-    """The counts of a job's result, as the entries of a map."""
+    """The counts in a job's result, as the entries of a map."""
     if report.result is None:
         return None
     named = result_fields(report.result)

@@ -1,9 +1,9 @@
-"""COUNT, MIN and MAX over the rows of a table, from metadata, where it has the exact answer.
+"""COUNT, MIN and MAX over the rows of a table, from metadata, if the exact answer is known.
 
-COUNT(*) needs the row counts of the files and how many of their rows are deleted, by their positions. COUNT(c), MIN(c)
-and MAX(c) come from the statistics of the files, which know nothing of deletes. Beside deleted rows they are exact only
-where those cannot matter: COUNT(c) of a file without nulls, MIN(c) where another file has a value as low. Otherwise
-Spark reads the rows.
+COUNT(*) needs the row counts of the files and the number of their deleted rows, from the deleted positions. COUNT(c),
+MIN(c) and MAX(c) come from the statistics of the files, which ignore deletes. If rows were deleted, they are exact only
+if those rows cannot matter: COUNT(c) of a file without nulls, or MIN(c) if another file has a value that is at most as
+high. Otherwise Spark reads the rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile, null_count
 
 Aggregate: TypeAlias = Mapping[str, Any]
-"""A function and its column: {"function": "min", "column": ["a", "b"]} of the field b of a struct a."""
+"""A function and its column: {"function": "min", "column": ["a", "b"]} for the field b of a struct a."""
 
 _FLOATS: Final = (FloatType, DoubleType)
 _EXACT_BOUNDS: Final = (
@@ -54,7 +54,8 @@ _EXACT_BOUNDS: Final = (
     TimestampType,
     TimestamptzType,
 )
-"""Types whose bounds are values that occur, not shortened ones; floats but for zeros (`_lowest_or_highest`)."""
+"""Types whose bounds are values that occur, not truncated ones. Floats are exact except for zeros
+(`_lowest_or_highest`)."""
 
 
 class _UnknownError(Exception):
@@ -63,7 +64,7 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A data file whose rows count, but for some."""
+    """A data file and the number of its deleted rows. The other rows count."""
 
     file: DataFile
     deleted_count: int
@@ -75,7 +76,8 @@ class _Rows:
 
 @method("aggregate")
 def aggregate(session: Session, request: Request) -> Answer:
-    """SP-4: one row, one column a function, and its Spark schema; a null schema when metadata has no exact answer."""
+    """SP-4: one row with a column for each function, and its Spark schema. The schema is null if metadata has no exact
+    answer."""
     pin = Pin.from_json(request.arguments["pin"])
     functions: list[Aggregate] = request.arguments["functions"]
     schema = session.view(pin).schema
@@ -94,7 +96,7 @@ def aggregate(session: Session, request: Request) -> Answer:
 
 
 def _name(function: Aggregate) -> str:
-    """As EXPLAIN shows it."""
+    """The name that EXPLAIN displays."""
     if function["function"] == "count-star":
         return "count(*)"
     return f"{function['function']}({'.'.join(function['column'])})"
@@ -144,7 +146,8 @@ def _value_count(rows: _Rows, column: NestedField) -> int:
 def _null_count(file: DataFile, column: NestedField) -> int:
     stated = (file.null_value_counts or {}).get(column.field_id)
     if stated is None or stated != null_count(file, column.field_id):
-        # What the entry leaves out (FM-8) is null by all that is known of writers; a count has to be exact.
+        # Counts that the entry omits (FM-8) are derived from the known behavior of writers, but this count must be
+        # exact.
         raise _UnknownError
     return stated
 
@@ -163,8 +166,8 @@ def _lowest_or_highest(
     choose: Callable[..., Any],
     bounds_of: Callable[[DataFile], Mapping[int, bytes] | None],
 ) -> Any:
-    """The extreme of the files' bounds. The bound of a file with deleted rows may be of one of those: it must not be
-    beyond the others. Zeros of both signs have one bound."""
+    """The extreme of the files' bounds. The bound of a file with deleted rows may belong to a deleted row, so it must
+    not be beyond the others. Raises _UnknownError for zero, because zeros of both signs have the same bound."""
     if not isinstance(column.field_type, _EXACT_BOUNDS):
         raise _UnknownError
     alive = [each for each in rows if each.count]
@@ -183,7 +186,8 @@ def _bounds(
     column: NestedField,
     bounds_of: Callable[[DataFile], Mapping[int, bytes] | None],
 ) -> list[Any]:
-    """Of each file, unless it has nulls alone. NaN is in no bound, and above all numbers."""
+    """The bound of each file, except files with nulls only. Raises _UnknownError if a file may have NaNs, which are in
+    no bound and above all numbers."""
     assert isinstance(column.field_type, PrimitiveType)
     is_float = isinstance(column.field_type, _FLOATS)
     values = []

@@ -29,9 +29,8 @@ END_SNAPSHOT_ID: Final = "end-snapshot-id"
 def appended_files(view: SnapshotView, given: Mapping[str, str]) -> list[DataFile]:
     """SP-26: the data files of the appends after the first snapshot, up to the last one, oldest first.
 
-    Raises InvalidArgumentError for an end without a start and for a start that is no ancestor of the end,
-    SnapshotNotFoundError for an id that the table lacks, UnsupportedFeatureError for a snapshot in between that
-    replaces rows.
+    Raises InvalidArgumentError for an end without a start, and for a start that is not an ancestor of the end. Raises
+    SnapshotNotFoundError for an unknown id, and UnsupportedFeatureError if a snapshot in between replaces rows.
     """
     start, end = number_of(given, START_SNAPSHOT_ID), number_of(given, END_SNAPSHOT_ID)
     if start is None:
@@ -56,8 +55,8 @@ def _snapshot(view: SnapshotView, snapshot_id: int) -> Snapshot:
 
 
 def _appends(snapshot: Snapshot) -> bool:
-    """Whether rows of the snapshot are to be read. One that only deletes appends none; one that replaces rows is what a
-    read of changes is for."""
+    """Whether the rows of the snapshot are read. A snapshot that only deletes appends none. Raises
+    UnsupportedFeatureError for a snapshot that replaces rows, which requires a read of changes."""
     operation = Operation.OVERWRITE if snapshot.summary is None else snapshot.summary.operation
     if operation is Operation.APPEND:
         return True

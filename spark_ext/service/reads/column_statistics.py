@@ -1,4 +1,4 @@
-"""What metadata knows of the columns of the files that a scan reads, for Spark's optimizer."""
+"""Column statistics from metadata, over the files that a scan reads, for Spark's optimizer."""
 
 from __future__ import annotations
 
@@ -37,16 +37,15 @@ _ORDERED: Final = (
     TimestampType,
     TimestamptzType,
 )
-"""Types whose lowest and highest values the optimizer reckons with."""
+"""Types whose lowest and highest values the optimizer uses."""
 
 
 def column_statistics(
     columns: Sequence[str], schema: Schema, files: Sequence[DataFile], counts: Mapping[int, int]
 ) -> dict[str, dict[str, Any]]:
-    """SP-38: of each top-level column that is read `nulls`, `min` and `max` over the files, where every file says them,
-    and `distinct`, where it was counted. Values are text; dates and times are the numbers that are stored. What deletes
-    remove is still in them, as it is in the number of rows.
-    """
+    """SP-38: for each top-level column that is read, `nulls`, `min` and `max` over the files, if every file has them,
+    and `distinct`, if it was counted. Values are text; dates and times are the stored numbers. Deleted rows are
+    included, as in the row count."""
     rows = sum(file.record_count for file in files)
     found = {}
     for field in schema.fields:
@@ -60,7 +59,7 @@ def column_statistics(
 
 
 def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
-    """SP-38: by field id, of the newest statistics file among those of the snapshot and its ancestors."""
+    """SP-38: distinct counts by field id, from the newest statistics file of the snapshot or its ancestors."""
     files = {file.snapshot_id: file for file in metadata.statistics}
     for each in ancestors(metadata, snapshot) if files else ():
         if each.snapshot_id in files:

@@ -1,4 +1,4 @@
-"""Data files as the Java side's `ScanFiles` reads them; used by scans and by feeds of changes."""
+"""Data files in the form that `ScanFiles` of the Java side reads. Used by scans and by change feeds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FileList:
         columns: Sequence[str],
         predicates: Sequence[Mapping[str, Any]],
     ) -> None:
-        """`columns` are the names that Spark asks for, `predicates` what it filters by."""
+        """`columns` are the names that Spark requests, `predicates` are its filters."""
         self._view = view
         self._columns = columns
         self._layouts = Layouts(view, context, columns, predicates)
@@ -55,10 +55,10 @@ class FileList:
         reads_deleted: bool = False,
         constants: Mapping[str, pa.Scalar] | None = None,
     ) -> None:
-        """A file without its deleted rows, or, with `reads_deleted`, only they.
+        """Add a file without its deleted rows or, with `reads_deleted`, with only its deleted rows.
 
-        `constants` are values of columns that the table does not have, wanted or not; every file of the list has the
-        same ones.
+        `constants` are values of columns that the table does not have, requested or not. Every file of the list must
+        have the same names.
         """
         if file.file_format != PARQUET:
             raise UnsupportedFeatureError(
@@ -95,7 +95,7 @@ class FileList:
         return Answer(result, [*first, *self._deleted])
 
     def _constant_columns(self) -> pa.Table | None:
-        """One row a file; None when every column that is asked for is in the files."""
+        """One row for each file. None if the files contain all requested columns."""
         files = self._data_files
         columns = {name: pa.array(values, self._constant_types[name]) for name, values in self._constants.items()}
         if SPEC_ID in self._columns:
@@ -106,7 +106,7 @@ class FileList:
         if ROW_ID.name in self._columns:
             columns[ROW_ID.name] = pa.array([file.first_row_id for file in files], pa.int64())
         if LAST_UPDATED_SEQUENCE_NUMBER.name in self._columns:
-            # A file from before version 3 has no lineage, and then no row of it has a number either.
+            # A file from before version 3 has no lineage, so its rows have no sequence number either.
             numbers = [None if file.first_row_id is None else file.sequence_number for file in files]
             columns[LAST_UPDATED_SEQUENCE_NUMBER.name] = pa.array(numbers, pa.int64())
         for name in self._layouts.lacking_columns():
@@ -114,7 +114,7 @@ class FileList:
         return pa.table(columns) if columns else None
 
     def _partition_values(self, name: str) -> pa.Array:
-        """DA-6: what a column that some file lacks holds in every row of each file, by its partition."""
+        """DA-6: for each file, the value that its partition gives a column that some file lacks."""
         field = self._view.schema.find_field(name)
         values = [value_where_missing(self._view.metadata, file, field).as_py() for file in self._data_files]
         return pa.array(values, arrow_schema(self._view.schema).field(name).type)

@@ -1,10 +1,9 @@
 """How columns are found in each data file, and whether Parquet row-group filters may be used on it.
 
-Spark's Parquet reader finds columns by field id but decides by name as which type to read them, and applies row-group
-filters by name. In a file written before a rename the name of a column may be another column's: Spark would read it as
-the other one's type, and a filter would skip rows that match. Such files are read by the names that they have
-themselves, and without row-group filters where a filter's column is concerned. Files without field ids, imported from
-elsewhere, are read by the names that the table's name mapping gives.
+Spark's Parquet reader finds columns by field id, but it determines their type, and applies row-group filters, by name.
+In a file from before a rename, the name may belong to a different column. Spark would read it as the wrong type, and a
+filter would skip matching rows. Such files are read by their own names, and without row-group filters if a filtered
+column is affected. Imported files without field ids are read by the names in the table's name mapping.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ class Layout:
     """One way to read a file."""
 
     filters: bool
-    """Whether row-group filters by name (SP-2) mean the same columns."""
+    """Whether row-group filters by name (SP-2) refer to the same columns."""
     names: tuple[tuple[int, str], ...] | None = None
-    """Where names do not agree or there are no field ids: what the file calls each field."""
+    """The name of each field in the file, if names differ or the file has no field ids."""
     may_hold_nan: bool = False
-    """Whether a column that is filtered may have NaNs, of which statistics of row groups say nothing."""
+    """Whether a filtered column may have NaNs, which statistics of row groups ignore."""
     lacking: tuple[str, ...] = ()
-    """Columns that the file does not have because its partition says their value: directories of Hive tables."""
+    """Columns that the file lacks because its partition has their value, as in directories of Hive tables."""
 
     def to_json(self) -> dict[str, Any]:
         described: dict[str, Any] = {"filters": self.filters}
@@ -67,7 +66,7 @@ class Layouts:
         self._filtered = {tuple(column) for predicate in predicates for column in columns_of(predicate)}
         self._schema = view.schema
         self._filtered_floats = _floats_among(self._filtered, view.schema)
-        # Footers are read only where the metadata leaves a doubt: they cost a request a file, once.
+        # Footers are read only if the metadata is inconclusive: each costs a request for the file, once.
         self._read = dict(_fields(self._columns))
         self._nested_defaults = list(_nested_defaults(self._columns))
         schemas = view.metadata.schemas
@@ -90,7 +89,7 @@ class Layouts:
         return any(counts.get(field_id) != 0 for field_id in self._filtered_floats)
 
     def lacking_columns(self) -> list[str]:
-        """Columns that some file does not have."""
+        """Columns that some file lacks."""
         return sorted({name for layout in self._layouts for name in layout.lacking})
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -112,7 +111,8 @@ class Layouts:
             return Layout(filters=filters, names=tuple(sorted(_names(opened.schema))))
 
     def _require_nested_defaults(self, file: DataFile, stored: pa.Schema) -> None:
-        """SP-97: Spark's reader has null for a field that a struct of the file lacks, whatever its default is."""
+        """SP-97: raise UnsupportedFeatureError if a struct of the file lacks a field with a default: Spark's reader
+        would return null."""
         ids = {field_id for _, field_id in _paths(stored)}
         for path in self._nested_defaults:
             if self._read[path] not in ids and self._read[path[:-1]] in ids:
@@ -123,7 +123,8 @@ class Layouts:
                 )
 
     def _is_read_by_current_names(self, stored: pa.Schema) -> bool:
-        """SP-1: whether the file has every field that is read under its name of today, or not at all, nor its name."""
+        """SP-1: whether the file has every field that is read under its current name. A file may also lack both the
+        field and the name."""
         by_path = dict(_paths(stored))
         paths_by_id = {field_id: path for path, field_id in by_path.items()}
         return all(
@@ -132,7 +133,8 @@ class Layouts:
         )
 
     def _names_agree(self, stored: pa.Schema) -> bool:
-        """SP-1, SP-2: whether each filtered column that the file has under any spelling of its name has that id."""
+        """SP-1, SP-2: whether each filtered column has the same id in the file, for all columns there whose name
+        differs in case only."""
         by_path = dict(_paths(stored))
         for column in self._filtered:
             wanted = self._schema.find_field(".".join(column)).field_id if _has(self._schema, column) else None
@@ -142,10 +144,10 @@ class Layouts:
 
 
 def names_never_moved(schemas: Sequence[Schema], current: Schema, columns: set[tuple[str, ...]]) -> bool:
-    """Whether the metadata proves that a file's column of such a name is the current schema's field of that name.
+    """Whether the metadata proves that a column of this name in any file is the current schema's field of that name.
 
-    It does not when a schema was dropped from the history, nor when another field ever had the name, in any case and
-    also as writers spell it that allow no special characters.
+    False if a schema was dropped from the history, or if another field ever had the name. Names are compared without
+    case, and also in the spelling of writers that do not allow special characters.
     """
     if sorted(schema.schema_id for schema in schemas) != list(range(len(schemas))):
         return False
@@ -162,7 +164,7 @@ def names_never_moved(schemas: Sequence[Schema], current: Schema, columns: set[t
 
 
 def names_stayed(schemas: Sequence[Schema], fields: Mapping[tuple[str, ...], int]) -> bool:
-    """Whether the fields have the names of today in every schema, spelled so that every writer writes them so."""
+    """Whether the fields have had their current names in every schema, in a spelling that all writers keep."""
     paths = {field_id: path for path, field_id in fields.items()}
     return all(_compatible(part) == part for path in fields for part in path) and all(
         paths.get(field_id, path) == path for schema in schemas for path, field_id in _fields(schema.fields)
@@ -170,7 +172,7 @@ def names_stayed(schemas: Sequence[Schema], fields: Mapping[tuple[str, ...], int
 
 
 def _floats_among(columns: set[tuple[str, ...]], schema: Schema) -> list[int]:
-    """The ids of those of the columns that are floating point."""
+    """The ids of the floating point columns among these."""
     fields = (schema.find_field(".".join(column)) for column in columns if _has(schema, column))
     return [field.field_id for field in fields if isinstance(field.field_type, FloatType | DoubleType)]
 
@@ -252,7 +254,7 @@ def _children(arrow: pa.DataType) -> list[pa.Field]:
 
 
 def _named_children(arrow: pa.DataType) -> Iterator[tuple[str, pa.Field]]:
-    """Fields of a struct by name; those of lists and maps as Iceberg calls them, whatever the writer did."""
+    """Fields of a struct by name. The fields of lists and maps have Iceberg's names, independent of the writer."""
     children = _children(arrow)
     if pat.is_struct(arrow):
         return zip([each.name for each in children], children, strict=True)

@@ -1,6 +1,7 @@
-"""SP-32: metadata tables, `db.t.snapshots`, `db.t.files` and the like, with Iceberg's columns.
+"""SP-32: metadata tables, such as `db.t.snapshots` and `db.t.files`, with Iceberg's columns.
 
-Columns of ours are hidden ones: a statement gets them by name, and `SELECT *` is what it is in Iceberg.
+Our additional columns are hidden: a statement can select them by name, but `SELECT *` has the same columns as in
+Iceberg.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("entries", "all_entries"), ("kind",)),
     **dict.fromkeys(("manifests", "all_manifests"), _OF_MANIFESTS),
 }
-"""Columns that Iceberg's table of the name lacks."""
+"""Columns that the Iceberg table of this name lacks."""
 _LARGEST_POSITION_DELETES: Final = 2_000_000
-"""Rows are held by Spark's driver."""
+"""The limit for rows, which Spark's driver holds in memory."""
 
 
 def is_metadata_table(name: str) -> bool:
@@ -59,7 +60,7 @@ def is_metadata_table(name: str) -> bool:
 
 
 def describe(session: Session, name: str, pin: Pin) -> dict[str, Any]:
-    """SP-32: what the Java side's MetadataTable knows of one: its columns, and the hidden ones."""
+    """SP-32: the description of a metadata table for MetadataTable of the Java side: its columns, and hidden ones."""
     schema = _rows(_inspect(_without_snapshots(session.view(pin)), pin), name).schema
     hidden = _HIDDEN.get(name.lower(), ())
     return {
@@ -84,7 +85,7 @@ def _inspect(view: SnapshotView, pin: Pin, *, has_readable_metrics: bool = True)
 
 
 def _without_snapshots(view: SnapshotView) -> SnapshotView:
-    """The same table without rows in any metadata table, for the columns of one."""
+    """The same table without rows in any metadata table, to determine the columns."""
     metadata = view.metadata.model_copy(update={"snapshots": [], "current_snapshot_id": None, "metadata_log": []})
     return SnapshotView(metadata, view.io, None, view.schema)
 
@@ -99,7 +100,8 @@ def _rows(inspect: Inspect, name: str) -> pa.Table:
 
 
 def _readable(arrow: pa.DataType) -> pa.DataType:
-    """Bounds and partitions of columns that the catalog does not read, or not on every Spark, are text."""
+    """The type in Spark. Bounds and partition values of types that the catalog, or some Spark version, does not read
+    become text."""
     if pat.is_time(arrow) or (pat.is_timestamp(arrow) and arrow.unit == "ns"):
         return pa.string()
     if pat.is_struct(arrow):
@@ -110,7 +112,8 @@ def _readable(arrow: pa.DataType) -> pa.DataType:
 
 
 def _with_kind_beside(entries: pa.Table) -> pa.Table:
-    """The kind of an entry's file as a column, for the struct of the file is Iceberg's."""
+    """Move the kind of an entry's file to a column of its own, because the struct of the file has Iceberg's fields
+    only."""
     file = entries["data_file"].combine_chunks()
     place = file.type.get_field_index("kind")
     theirs = [field for field in file.type if field.name != "kind"]

@@ -1,4 +1,4 @@
-"""Answers for scans: their size, the files, deleted rows, and how columns are found in each."""
+"""Answers for scans: their size, the files, deleted rows, and how columns are found in each file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALIVE: Final = {DELETED: pa.scalar(False)}
 
 @method("estimate")
 def estimate(session: Session, request: Request) -> dict[str, Any]:
-    """Size and rows of the files to read, before deletes; and what is known of the columns in `statistics_of`."""
+    """Size and row count of the files to read, before deletes, and column statistics for `statistics_of`."""
     if (appends := request.arguments.get("appends")) is not None:
         files = appended_files(session.view(Pin.from_json(request.arguments["pin"])), appends)
         return {
@@ -53,10 +53,10 @@ def estimate(session: Session, request: Request) -> dict[str, Any]:
 
 @method("decided_predicates")
 def decided_predicates(session: Session, request: Request) -> list[int]:
-    """SP-41, SP-46: the indexes of the predicates that hold for all rows or for none of each file to read.
+    """SP-41, SP-46: the indexes of the predicates that hold for all rows, or for none, of each file to read.
 
-    Those with transforms are decided by partitions alone, as `narrowed` holds them. Files that are deleted whole have
-    no residual, and a read of `_deleted` shows their rows.
+    Predicates with transforms are evaluated on partitions only, which `narrowed` checks again. Files that are deleted
+    completely have no residual, but a read of `_deleted` shows their rows.
     """
     pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
     view = session.view(pin)
@@ -73,10 +73,10 @@ def decided_predicates(session: Session, request: Request) -> list[int]:
 
 @method("scan_files")
 def scan_files(session: Session, request: Request) -> Answer:
-    """The files to read, each with its deleted positions, which are found here, in parallel, and cached.
+    """The files to read, each with its deleted positions. These are computed here, in parallel, and cached.
 
-    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown, but for a
-    statement that changes rows (SP-95). SP-51: "counts" are those of the scan's report.
+    If `_deleted` is among the `columns`, files that are deleted completely are included because their rows are shown,
+    except in a statement that changes rows (SP-95). SP-51: "counts" has the counts of the scan report.
     """
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
@@ -99,7 +99,7 @@ def scan_files(session: Session, request: Request) -> Answer:
         if len(deleted) < task.data_file.record_count or shows_deleted:
             files.add(task.data_file, deleted, constants=_ALIVE if changes_rows else None)
     answer = files.answer()
-    # The partitions of predicates with transforms and values found at run time rule out files of the plan as well.
+    # Partition predicates with transforms, and values found at run time, also skip files of the plan.
     skipped = plan.pruning.data_file_count - len(plan.tasks)
     answer.result["counts"] = scan_counts(plan) | {"skipped-data-files": skipped}
     answer.result["tasks"] = _task_sizes(view.metadata.properties)
@@ -107,15 +107,17 @@ def scan_files(session: Session, request: Request) -> Answer:
 
 
 def _task_sizes(properties: Mapping[str, str]) -> dict[str, int]:
-    """SP-57: by the options that stand before these properties; what the table does not say is left to Spark."""
+    """SP-57: sizes from table properties, by the option that overrides them. Properties that are not set are left to
+    Spark."""
     return {option: positive_int(properties, name, 1) for option, name in _TASK_SIZES.items() if name in properties}
 
 
 def plan_of(session: Session, request: Request) -> ScanPlan:
-    """The files that the predicates of a request leave.
+    """The files that match the predicates of a request.
 
-    SP-50: the last `runtime_count` of them came while the statement ran, and choose files alone. A plan leaves out
-    deletes that reach no row that its filter names, and Spark holds no row of an UPDATE against these predicates.
+    SP-50: the last `runtime_count` predicates were added while the statement ran, and only select files. They must not
+    affect the plan itself: it omits deletes that reach no row matching its filter, and Spark does not check the rows of
+    an UPDATE against these predicates.
     """
     pin, arguments = Pin.from_json(request.arguments["pin"]), request.arguments
     view, predicates = session.view(pin), arguments["predicates"]
@@ -138,5 +140,5 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
 
 
 def positions_of_tasks(tasks: Sequence[RowTask], context: MergeContext) -> list[PositionSet]:
-    """The deleted positions of each task; those of scans are of one plan."""
+    """The deleted positions of each task. The tasks of a scan belong to one plan."""
     return deleted_positions_of(tasks, context, thread_count=_RESOLVE_THREADS)

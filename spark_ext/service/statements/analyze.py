@@ -9,7 +9,8 @@ from tableformat.table import Table
 
 @statement("analyze")
 def analyze(table: Table, said: Statement) -> None:
-    """SQ-29: `columns`, or all that have no parts; sizes and numbers of rows are in the metadata already (`noscan`)."""
+    """SQ-29: count distinct values of `columns`, or of all columns without nested fields. Sizes and row counts are
+    already in the metadata (`noscan`)."""
     if said["noscan"]:
         return
     columns = None

@@ -1,4 +1,4 @@
-"""Columns by the names that a statement has for them."""
+"""Finds columns by their name in a statement."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tableformat.errors import InvalidArgumentError, UnknownColumnError
 
 
 def column_name(schema: Schema, path: Sequence[str], *, case_sensitive: bool) -> str:
-    """The dotted name of the column, as the schema spells it.
+    """The dotted name of the column, in the spelling of the schema.
 
-    UnknownColumnError for one that is not there, InvalidArgumentError where the session takes several for one (SP-63).
+    Raises UnknownColumnError if the column does not exist, and InvalidArgumentError if the name matches several columns
+    in the session (SP-63).
     """
     given = ".".join(path)
     try:

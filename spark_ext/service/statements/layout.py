@@ -24,7 +24,7 @@ Transform: TypeAlias = Mapping[str, Any]
 
 @statement("add_partition_field")
 def add_partition_field(table: Table, said: Statement) -> None:
-    """SQ-4."""
+    """SQ-4: add a partition field."""
     added = _parsed(table, said["added"], said)
     with table.update_spec() as update:
         update.add_field(_column(table, added), added.transform, said["field"])
@@ -32,7 +32,7 @@ def add_partition_field(table: Table, said: Statement) -> None:
 
 @statement("drop_partition_field")
 def drop_partition_field(table: Table, said: Statement) -> None:
-    """SQ-4."""
+    """SQ-4: drop a partition field."""
     dropped = _existing(table, said["dropped"], said)
     with table.update_spec() as update:
         update.remove_field(dropped.name)
@@ -40,7 +40,7 @@ def drop_partition_field(table: Table, said: Statement) -> None:
 
 @statement("replace_partition_field")
 def replace_partition_field(table: Table, said: Statement) -> None:
-    """SQ-4: both in one commit."""
+    """SQ-4: drop a partition field and add another, in one commit."""
     dropped, added = _existing(table, said["dropped"], said), _parsed(table, said["added"], said)
     with table.update_spec() as update:
         update.remove_field(dropped.name)
@@ -49,7 +49,7 @@ def replace_partition_field(table: Table, said: Statement) -> None:
 
 @statement("write_order")
 def write_order(table: Table, said: Statement) -> None:
-    """SQ-5."""
+    """SQ-5: set the sort order and distribution of writes."""
     order = []
     for each in said["order"]:
         parsed = _parsed(table, each["transform"], said)
@@ -66,13 +66,13 @@ def write_order(table: Table, said: Statement) -> None:
 
 @statement("set_identifier_fields")
 def set_identifier_fields(table: Table, said: Statement) -> None:
-    """SQ-6: the key, in the order of the statement."""
+    """SQ-6: set the key, in the order of the statement."""
     table.set_key([_key_column(table, path, said) for path in said["columns"]])
 
 
 @statement("drop_identifier_fields")
 def drop_identifier_fields(table: Table, said: Statement) -> None:
-    """SQ-6: the other columns of the key stay, in their order."""
+    """SQ-6: remove columns from the key. The other columns keep their order."""
     dropped = [_key_column(table, path, said) for path in said["columns"]]
     for name in dropped:
         if name not in table.key:
@@ -88,7 +88,7 @@ def _key_column(table: Table, path: list[str], said: Statement) -> str:
 
 
 def _parsed(table: Table, transform: Transform, said: Statement) -> PartitionField:
-    """The transform of a column of the table; the name is Iceberg's default one."""
+    """The transform of a column of the table, with Iceberg's default name."""
     schema = table.metadata.schema()
     arguments = [
         {"column": [column_name(schema, each["column"], case_sensitive=said["case_sensitive"])]}
@@ -107,7 +107,7 @@ def _column(table: Table, field: PartitionField) -> str:
 
 
 def _existing(table: Table, transform: Transform, said: Statement) -> PartitionField:
-    """The partition field of that name, else the one with that transform."""
+    """The partition field with that name, otherwise the one with that transform."""
     fields = [field for field in table.metadata.spec().fields if not isinstance(field.transform, VoidTransform)]
     path = transform["arguments"][0].get("column", [])
     if transform["transform"] == "identity" and len(path) == 1:

@@ -18,7 +18,8 @@ _SHOWN = ("partition", "state", "file_count", "record_count", "total_bytes", "ta
 
 @statement("add_range_partition")
 def add_range_partition(table: Table, said: Statement) -> None:
-    """SQ-10: IF NOT EXISTS is for a range that exists as a whole; one that overlaps what exists is an error."""
+    """SQ-10: add a range. IF NOT EXISTS ignores a range that exists completely. A range that partly overlaps existing
+    ones is an error."""
     given = _given(table, said)
     existing, meant = _existing(table, given)
     if said["if_not_exists"] and any(each.lower <= meant.lower and meant.upper <= each.upper for each in existing):
@@ -28,7 +29,7 @@ def add_range_partition(table: Table, said: Statement) -> None:
 
 @statement("drop_range_partition")
 def drop_range_partition(table: Table, said: Statement) -> None:
-    """SQ-10: whole partitions, with their rows; IF EXISTS is for a range of which nothing exists."""
+    """SQ-10: drop whole partitions with their rows. IF EXISTS ignores a range without any existing partition."""
     given = _given(table, said)
     existing, meant = _existing(table, given)
     if said["if_exists"] and not any(each.meets(meant) for each in existing):
@@ -38,7 +39,7 @@ def drop_range_partition(table: Table, said: Statement) -> None:
 
 @statement("show_range_partitions")
 def show_range_partitions(table: Table, said: Statement) -> Rows:
-    """SQ-10: as RP-14 lists them, retired ones included (RP-30)."""
+    """SQ-10: the list of RP-14, including retired ranges (RP-30)."""
     del said
     listed = table.range_partitions.list().select(list(_SHOWN))
     return [[_shown(value) for value in row.values()] for row in listed.to_pylist()]
@@ -53,7 +54,7 @@ def _given(table: Table, said: Statement) -> Bound:
 
 
 def _existing(table: Table, given: Bound) -> tuple[tuple[Range, ...], Range]:
-    """What exists, and the range that is meant."""
+    """The existing ranges, and the range in the statement."""
     defined = range_partitions_of(table.metadata.properties, table.metadata.schema())
     assert defined is not None, "`range_partitions.on` is an error for a table without any"
     return tuple(defined.bounds), range_of(defined.key, given)

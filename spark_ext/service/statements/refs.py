@@ -11,8 +11,8 @@ from tableformat.table import Table
 
 @statement("put_ref")
 def put_ref(table: Table, said: Statement) -> None:
-    """SQ-3: without a version the current snapshot of `main` is meant; REPLACE keeps the retention it does not name;
-    a branch of a table without snapshots begins with one that has no file."""
+    """SQ-3: create or replace a branch or tag. The default version is the current snapshot of `main`. REPLACE keeps
+    retention settings that it does not name. A branch of a table without snapshots begins with an empty snapshot."""
     name, kind = said["ref"], said["kind"]
     is_there = name in table.metadata.refs
     if is_there and said["if_not_exists"]:

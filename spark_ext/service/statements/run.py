@@ -1,4 +1,4 @@
-"""What the Java side calls for each statement of the SQL extension."""
+"""The entry point of the Java side for statements of the SQL extension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODULES: Final = ("refs", "layout", "ranges", "analyze")
 
 @method("run_statement")
 def run_statement(session: Session, request: Request) -> Rows:
-    """Carry out a statement on the table as it is now, and answer its rows."""
+    """Run a statement on the current state of the table, and return its rows."""
     _load_statements()
     statement = {**request.arguments["statement"], "case_sensitive": request.arguments["case_sensitive"]}
     return handler_of(statement["name"])(session.load(request.table), statement) or []

@@ -1,4 +1,4 @@
-"""The registry of statements: `@statement("name")` makes a function carry one out."""
+"""The registry of statements: `@statement("name")` registers a function that runs one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Final, TypeAlias
 from tableformat.table import Table
 
 Statement: TypeAlias = Mapping[str, Any]
-"""A statement as the Java side parsed it: its `name`, and what it says."""
+"""A statement, as parsed by the Java side: its `name`, and its arguments."""
 Rows: TypeAlias = "Sequence[Sequence[str | int | None]]"
-"""The result, in the columns that the Java side has for the statement."""
+"""The result. The Java side defines its columns for each statement."""
 Handler: TypeAlias = Callable[[Table, Statement], "Rows | None"]
 
 _handlers: Final[dict[str, Handler]] = {}
 
 
 def statement(name: str) -> Callable[[Handler], Handler]:
-    """Register a function as what carries out the statement; without rows it returns None."""
+    """Register a function that runs the statement. It returns None if the statement has no rows."""
 
     def register(handler: Handler) -> Handler:
         assert name not in _handlers, f"two statements are called {name}"

@@ -1,1 +1,1 @@
-"""Finds the snapshot that a name such as `db.t.branch_x`, options of a read, or bounds of a range mean."""
+"""Resolves a name such as `db.t.branch_x`, options of a read, or bounds of a range to a snapshot."""

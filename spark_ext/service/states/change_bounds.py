@@ -1,7 +1,8 @@
-"""`FROM VERSION a TO VERSION b`, `FROM TIMESTAMP ...`: the snapshots that such bounds mean.
+"""`FROM VERSION a TO VERSION b`, `FROM TIMESTAMP ...`: resolve such bounds to snapshots.
 
-A version is a snapshot's sequence number, which is `_commit_version`, or its id, or the name of a tag or branch, as in
-VERSION AS OF. Numbers and times need not be those of a snapshot of the branch: the range has what lies between.
+A version is the sequence number of a snapshot (its `_commit_version`), its id, or the name of a tag or branch, as in
+VERSION AS OF. Numbers and times need not belong to a snapshot of the branch: the range contains the snapshots in
+between.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RANGE_OPTIONS: Final = (
     "deduplicationMode",
     "computeUpdates",
 )
-"""What Spark itself reads of the options of a change feed."""
+"""Options of a change feed that Spark itself reads."""
 ChangeBounds: TypeAlias = Mapping[str, Any]
 """`start` and `end` are null or a bound: a `version` as text or a time as `micros`, and whether it is `inclusive`."""
 
@@ -52,7 +53,8 @@ def snapshot_before(metadata: TableMetadata, last: Snapshot | None, bounds: Chan
 
 
 def _place(metadata: TableMetadata, line: Sequence[Snapshot], bound: Mapping[str, Any], *, is_in: bool) -> int:
-    """SS-8: the index in the line, newest first, of the newest snapshot before the bound, or with `is_in` at it."""
+    """SS-8: the index of the newest snapshot before the bound in the line, which is sorted newest first. With `is_in`,
+    a snapshot at the bound counts too."""
     if "micros" in bound:
         return _first([snapshot.timestamp_ms * 1000 for snapshot in line], bound["micros"], is_in=is_in)
     version: str = bound["version"]

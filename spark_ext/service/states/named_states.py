@@ -1,5 +1,5 @@
-"""A table at a ref, a snapshot or a moment, as Iceberg's Spark tables are named: `db.t.branch_x`, `db.t.tag_x`,
-`db.t.snapshot_id_7`, `db.t.at_timestamp_1700000000000`. A branch can be written to by this name."""
+"""A table at a ref, a snapshot or a time, with the names of Iceberg's Spark tables: `db.t.branch_x`, `db.t.tag_x`,
+`db.t.snapshot_id_7`, `db.t.at_timestamp_1700000000000`. Writes to a branch can use this name."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tableformat.table import Table
 
 _SNAPSHOT: Final = "snapshot_id_"
 _MOMENT: Final = "at_timestamp_"
-"""Milliseconds since 1970-01-01 UTC follow."""
+"""Followed by milliseconds since 1970-01-01 UTC."""
 _REFS: Final = {"branch_": SnapshotRefType.BRANCH, "tag_": SnapshotRefType.TAG}
 
 
 def is_state(name: str) -> bool:
-    """Whether a name behind that of a table says which of its states is meant."""
+    """Whether the name, as a suffix of a table name, selects one of its states."""
     return name.startswith(tuple(_REFS)) or any(
         name.startswith(prefix) and name[len(prefix) :].isdecimal() for prefix in (_SNAPSHOT, _MOMENT)
     )
 
 
 def names_state(request: Request, pin: Pin) -> bool:
-    """Whether the call is about a table by the name of one of its states, and not by the table's own."""
+    """Whether the call names the table by one of its states and not by the table's own name."""
     return tuple(request.arguments.get("table", pin.table)) != pin.table
 
 
 def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
-    """ST-5: the state; SnapshotNotFoundError where the table has none of that name."""
+    """ST-5: the state. Raises SnapshotNotFoundError if the table has no state of that name."""
     location, refs = table.iceberg.metadata_location, table.metadata.refs
     if name.startswith((_SNAPSHOT, _MOMENT)):
         number = int(name[len(_SNAPSHOT) :] if name.startswith(_SNAPSHOT) else name[len(_MOMENT) :])
@@ -41,7 +41,7 @@ def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
     prefix, kind = next((prefix, kind) for prefix, kind in _REFS.items() if name.startswith(prefix))
     ref = name[len(prefix) :]
     known = sorted(each for each, to in refs.items() if to.snapshot_ref_type == kind)
-    # A table begins with a branch that no snapshot is on yet.
+    # The main branch of a new table exists before it has a snapshot.
     is_main = ref == MAIN_BRANCH and kind == SnapshotRefType.BRANCH
     if ref not in known and not is_main:
         raise SnapshotNotFoundError(

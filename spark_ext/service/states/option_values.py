@@ -1,4 +1,4 @@
-"""Options of reads and streams: names that both take, and the values that they have."""
+"""Options of reads and streams: names that both accept, and the parsing of values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CONSUMER: Final = "consumer"
 """A named position in the change feed (CF-11)."""
 _BOOLEANS: Final = {"true": True, "false": False}
 _told: Final[set[str]] = set()
-"""Idle options that were told of by this process."""
+"""Options without effect for which this process has logged a warning."""
 logger = logging.getLogger(__name__)
 
 
 def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
-    """Raise UnknownOptionError for a name that is not known; case does not matter."""
+    """Raise UnknownOptionError for an unknown name. Case is ignored."""
     folded = {name.casefold() for name in known}
     for name in options:
         if name.casefold() not in folded:
@@ -28,7 +28,7 @@ def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -
 
 
 def warn_of_idle_options(given: Iterable[str], idle: Sequence[str], *, where: str) -> None:
-    """SP-27: one line on the process's standard error for each option that asks for something nothing here does."""
+    """SP-27: log one line to standard error for each option without effect."""
     for name in given:
         if name in idle and name not in _told:
             _told.add(name)
@@ -36,7 +36,7 @@ def warn_of_idle_options(given: Iterable[str], idle: Sequence[str], *, where: st
 
 
 def number_of(given: Mapping[str, str], name: str) -> int | None:
-    """The option's number; None where it is not given."""
+    """The option as a number; None if it is not set."""
     text = given.get(name)
     if text is None:
         return None
@@ -47,7 +47,7 @@ def number_of(given: Mapping[str, str], name: str) -> int | None:
 
 
 def moment_of(given: Mapping[str, str], name: str) -> int | None:
-    """Milliseconds since the epoch, given as such or as ISO 8601 text; None where the option is not given."""
+    """The option in milliseconds since the epoch, from a number or ISO 8601 text; None if it is not set."""
     text = given.get(name)
     if text is None:
         return None
@@ -55,7 +55,7 @@ def moment_of(given: Mapping[str, str], name: str) -> int | None:
 
 
 def is_true(given: Mapping[str, str], name: str) -> bool:
-    """The option's truth value; false where it is not given."""
+    """The option as a boolean; false if it is not set."""
     text = given.get(name, "false")
     if text.casefold() not in _BOOLEANS:
         raise InvalidArgumentError(f"option {name} is true or false, not {text!r}.")

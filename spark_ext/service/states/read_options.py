@@ -1,7 +1,7 @@
 """Options of a batch read: `spark.read.option("tag", "x").table("lake.db.t")`, `SELECT * FROM t WITH (tag = 'x')`.
 
-The names are those of Iceberg's Spark source. Spark loads a table with the options that choose its state, before it
-says whether a stream or a batch is read: what only a batch refuses is refused when it is planned.
+The names match Iceberg's Spark source. Spark loads a table with the options that select its state before it is
+known whether a stream or a batch is read. Options that only a batch rejects are therefore checked when it is planned.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ _IDLE: Final = (
     "lookback",
     "vectorization-enabled",
 )
-"""Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
+"""Options of Iceberg's source that have no effect here and affect no rows (SP-27)."""
 STATE_OPTIONS: Final = (SNAPSHOT_ID, AS_OF_TIMESTAMP, BRANCH, TAG)
 _TIME_TRAVEL: Final = {"version": "VERSION AS OF", "timestamp_micros": "TIMESTAMP AS OF"}
-"""Arguments of a load, each with the clause that it comes from."""
+"""Arguments of a load, with the clause that sets each."""
 _OF_SPARK: Final = ("versionAsOf", "timestampAsOf", "path", "header", "inferSchema", "mergeSchema")
-"""What Spark itself reads, or its own sources do: a reader with these is used for their tables and for ours."""
+"""Options for Spark itself or for its own sources. One reader with these options may be used for Spark's tables and for
+ours."""
 _INTERNAL: Final = "__"
-"""How names begin that Spark hands to itself."""
+"""Prefix of options that Spark passes to itself."""
 
 
 def pin_of_options(table: Table, identifier: tuple[str, ...], options: Mapping[str, str]) -> Pin:
-    """The state that the options choose, or the current one for a snapshot that is gone: a stream that has a checkpoint
-    needs it no more."""
+    """The state that the options select, or the current state if the snapshot no longer exists: a stream with a
+    checkpoint does not need it any more."""
     given, location = _folded(options), table.iceberg.metadata_location
     if given.keys() != {BRANCH, SNAPSHOT_ID}:  # A stream may begin with a snapshot of a branch.
         _check_one_state(given, identifier)
@@ -64,8 +65,8 @@ def pin_of_options(table: Table, identifier: tuple[str, ...], options: Mapping[s
 
 
 def check_named_state(identifier: tuple[str, ...], arguments: Mapping[str, Any]) -> None:
-    """`db.t.branch_x` says which state, so that no other argument of the read may; a stream of a branch may begin with
-    a snapshot of it."""
+    """Raises InvalidArgumentError if a read of `db.t.branch_x`, whose name selects the state, has another argument that
+    does. Exception: a stream of a branch may start at a snapshot of it."""
     for argument, clause in _TIME_TRAVEL.items():
         if arguments.get(argument) is not None:
             raise _two_states(identifier, "its name", clause)
@@ -76,7 +77,8 @@ def check_named_state(identifier: tuple[str, ...], arguments: Mapping[str, Any])
 
 @method("check_read")
 def check_read(session: Session, request: Request) -> None:
-    """ST-6: the options of a batch read: raises UnknownOptionError, InvalidArgumentError, SnapshotNotFoundError."""
+    """ST-6: check the options of a batch read. Raises UnknownOptionError, InvalidArgumentError or
+    SnapshotNotFoundError."""
     pin = Pin.from_json(request.arguments["pin"])
     given = {
         name: value
@@ -106,7 +108,7 @@ def _folded(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_one_state(given: Mapping[str, str], identifier: tuple[str, ...]) -> None:
-    """ST-6."""
+    """ST-6: raise InvalidArgumentError for options that select more than one state."""
     names = [name for name in STATE_OPTIONS if name in given]
     if len(names) > 1:
         raise _two_states(identifier, *names)

@@ -1,4 +1,4 @@
-"""Iceberg's settings of a Spark session, `spark.sql.iceberg.<name>`, which stand in for options (SP-64)."""
+"""Iceberg's settings of a Spark session, `spark.sql.iceberg.<name>`, which provide defaults for options (SP-64)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tableformat.errors import InvalidArgumentError, nearest_hint
 _PREFIX: Final = "spark.sql.iceberg."
 _SPLIT_SIZE: Final = "read.split-size"
 _OPTIONS_OF_WRITES: Final = ("advisory-partition-size", "compression-codec", "compression-level", "distribution-mode")
-"""Settings that have the name of the option."""
+"""Settings with the same name as the option."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
 _ELSEWHERE: Final = ("merge-schema", "planning.preserve-data-grouping", _SPLIT_SIZE)
-"""Settings that Java goes by."""
+"""Settings that the Java side uses."""
 _IDLE: Final = (
     "aggregate-push-down.enabled",
     "async-micro-batch-planning-enabled",
@@ -40,21 +40,21 @@ _IDLE: Final = (
     "variant-inference-buffer-size",
     "vectorization.enabled",
 )
-"""Settings of Iceberg's that no row depends on, and that nothing here goes by."""
+"""Settings of Iceberg's that have no effect here and affect no rows."""
 _KNOWN: Final = (*_OPTIONS_OF_WRITES, f"{_SNAPSHOT_PROPERTY}<name>", *_ELSEWHERE, *_IDLE)
 _told: Final[set[str]] = set()
-"""Settings that were told of by this process."""
+"""Settings for which this process has logged a warning."""
 logger = logging.getLogger(__name__)
 
 
 @method("check_settings")
 def check_settings(_: Session, request: Request) -> None:
-    """Before a read: raises InvalidArgumentError for a value that is none."""
+    """Check the settings before a read. Raises InvalidArgumentError for an invalid value."""
     tell_of_settings(request.arguments["settings"])
 
 
 def options_of_write(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """The options of a write, whose names have no case, and the session's settings where no option says the same."""
+    """The options of a write, whose names are case-insensitive, with the session's settings as defaults."""
     tell_of_settings(settings)
     given = {name.casefold() for name in options}
     standing_in = {name: value for name, value in settings.items() if name in _OPTIONS_OF_WRITES}
@@ -63,12 +63,12 @@ def options_of_write(options: Mapping[str, str], settings: Mapping[str, str]) ->
 
 
 def options_of_delete(settings: Mapping[str, str]) -> dict[str, str]:
-    """What a delete that runs no job takes of the settings: what its snapshot's summary says."""
+    """The settings that apply to a delete without a Spark job: properties for the summary of its snapshot."""
     return {name: value for name, value in settings.items() if name.startswith(_SNAPSHOT_PROPERTY)}
 
 
 def tell_of_settings(settings: Mapping[str, str]) -> None:
-    """One line on the process's standard error for each setting that nothing here goes by."""
+    """Log one line to standard error for each setting without effect."""
     size = settings.get(_SPLIT_SIZE)
     if size is not None and (not size.isdecimal() or int(size) < 1):
         raise InvalidArgumentError(f"setting {_PREFIX}{_SPLIT_SIZE} is a number of bytes, at least 1, not {size!r}.")

@@ -1,4 +1,4 @@
-"""The table that lies at a place: `spark.read.format("tableformat").load("/lake/db/t")`."""
+"""The table at a location: `spark.read.format("tableformat").load("/lake/db/t")`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tableformat.storage.location import local_path
 
 @method("table_at")
 def table_at(session: Session, request: Request) -> list[str] | None:
-    """SP-25: the identifier of the catalog's table at `location`; None where no table of it lies there.
+    """SP-25: the identifier of the catalog's table at `location`; None if the catalog has no table there.
 
-    Tables lie in directories of their names, so the last parts of the location are tried first; else all tables are
-    looked at.
+    Most tables are in a directory with their name, so the last parts of the location are tried first. Otherwise all
+    tables are searched.
     """
     location = _normal(request.arguments["location"])
     parts = tuple(part for part in location.split("/") if part)
@@ -33,7 +33,7 @@ def _lies_at(catalog: Catalog, identifier: Identifier, location: str) -> bool:
     try:
         return catalog.table_exists(identifier) and _normal(catalog.load_table(identifier).location) == location
     except TableFormatError:
-        # A table that cannot be loaded, or a name that is none, is not what was asked for.
+        # A table that cannot be loaded, or an invalid name, is not the requested one.
         return False
 
 
@@ -44,5 +44,5 @@ def _all(catalog: Catalog, parent: Identifier) -> Iterator[Identifier]:
 
 
 def _normal(location: str) -> str:
-    """Two spellings of a local directory are one."""
+    """The location in a canonical spelling: local directories have several."""
     return (local_path(location) or location).rstrip("/")

@@ -1,4 +1,4 @@
-"""`spark.wap.branch` and `spark.wap.id`: where the writes of a session go that are looked at before others see them."""
+"""`spark.wap.branch` and `spark.wap.id`: the target of a session's writes that are reviewed before publishing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WAP_ENABLED: Final = "write.wap.enabled"
 
 @dataclass(frozen=True, slots=True)
 class WriteAuditPublish:
-    """SP-23: what the session says, for a table that listens to it."""
+    """SP-23: the session's settings, for a table that has enabled them."""
 
     branch: str | None = None
     wap_id: str | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], table: Table) -> WriteAuditPublish:
-        """Nothing for a table whose owner has not enabled it. InvalidArgumentError where both are set."""
+        """Empty settings if the table's owner has not enabled them. Raises InvalidArgumentError if both are set."""
         if property_one_of(table.properties, WAP_ENABLED, ("false", "true")) == "false":
             return cls()
         branch, wap_id = arguments.get("wap_branch"), arguments.get("wap_id")
@@ -40,16 +40,17 @@ class WriteAuditPublish:
 
     @property
     def snapshot_properties(self) -> dict[str, str]:
-        """What a staged snapshot says of itself."""
+        """The summary properties of a staged snapshot."""
         return {} if self.wap_id is None else {WAP_ID: self.wap_id}
 
     def branch_read(self, table: Table) -> str:
-        """The branch that a table is read at whose state nobody names."""
+        """The branch to read if the statement names no state."""
         return self.branch if self.branch is not None and self.branch in table.metadata.refs else MAIN_BRANCH
 
     def branch_written(self, session: Session, table: Table, branch: str, *, is_named: bool) -> str:
-        """The branch that a write goes to which is about `branch`: that one, where the statement names it, else the
-        session's, which begins where `main` is. InvalidArgumentError where the table was loaded on another branch."""
+        """The branch for a write. This is `branch` if the statement names it. Otherwise it is the session's branch,
+        which is created at `main` if necessary. Raises InvalidArgumentError if the table was loaded on another branch.
+        """
         if self.branch is None or is_named:
             return branch
         if branch not in (MAIN_BRANCH, self.branch):
@@ -61,7 +62,7 @@ class WriteAuditPublish:
         return self.branch
 
     def make_branch(self, session: Session, table: Table) -> None:
-        """A branch that is not there begins where `main` is."""
+        """Create the session's branch at `main` if it does not exist."""
         if self.branch is not None and self.branch not in table.metadata.refs:
             newest = session.load(tuple(table.iceberg.name()))
             if self.branch not in newest.metadata.refs:
@@ -70,7 +71,7 @@ class WriteAuditPublish:
 
 @method("begin_write")
 def begin_write(session: Session, request: Request) -> None:
-    """The table is about to be loaded by a statement that writes to it."""
+    """Prepare the table for a statement that is about to load it and write to it."""
     if len(request.table) >= 2 and session.catalog.table_exists(request.table):
         table = session.load(request.table)
         WriteAuditPublish.of(request.arguments, table).make_branch(session, table)

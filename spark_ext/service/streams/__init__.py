@@ -1,5 +1,5 @@
-"""Streaming reads: where a stream begins, how far a micro-batch goes, and which files are in it.
+"""Streaming reads: where a stream begins, where a micro-batch ends, and which files it contains.
 
-`micro_batches` answers Spark, `stream_history` says which snapshots are still to be read, a `Part` is one snapshot or
-one piece of it, and the offset is what Spark keeps in the checkpoint.
+`micro_batches` answers Spark, and `stream_history` lists the snapshots that remain to be read. A `Part` is one snapshot
+or one piece of it. The offset is Spark's entry in the checkpoint.
 """

@@ -1,7 +1,7 @@
-"""Answers of a streaming read: its first offset, the end of each micro-batch, and the files in it.
+"""Answers for a streaming read: its first offset, the end of each micro-batch, and its files.
 
-The Java side keeps what `stream_open` answers and hands it back with every call; Spark keeps the offsets in the
-query's checkpoint. Nothing is remembered here, so another process goes on where this one ended.
+The Java side keeps the answer of `stream_open` and sends it with every call. Spark keeps the offsets in the checkpoint
+of the query. No state is kept here, so another process can continue.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from tableformat.table import Table
 
 @method("stream_open")
 def stream_open(session: Session, request: Request) -> dict[str, Any]:
-    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch,
-    `has_consumer` whether micro-batches are committed.
+    """Open a stream. `stream` describes it, `begin` is the first offset, `limit` is the limit of a micro-batch from the
+    options, `has_consumer` is whether micro-batches are committed.
 
-    `changes` is null for a stream of appends; else its `bounds`, and whether Spark derives updates from the rows.
+    `changes` is null for a stream of appends. Otherwise it has the `bounds`, and whether Spark derives updates from the
+    rows.
     """
     pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
     name, changes = ".".join(pin.table), request.arguments["changes"]
@@ -60,7 +61,8 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
 def _check_goes_on(
     session: Session, pin: Pin, options: StreamOptions, head: SnapshotView, *, has_changes: bool
 ) -> None:
-    """SS-2: a stream is not of one state; one that begins with `snapshot-id` has that snapshot's columns."""
+    """SS-2: reject a stream that is limited to one state, and a start at a snapshot (`snapshot-id`) with columns that
+    are not the current ones."""
     name = ".".join(pin.table)
     if pin.snapshot_id is None:
         return
@@ -84,16 +86,16 @@ def _check_goes_on(
 
 @method("stream_head")
 def stream_head(session: Session, request: Request) -> Mapping[str, Any]:
-    """The offset after everything that is there now."""
+    """The offset after all current data."""
     return _Stream.load(session, request).head()
 
 
 @method("stream_latest")
 def stream_latest(session: Session, request: Request) -> dict[str, Any]:
-    """`end` is where the next micro-batch ends that begins at `start`, `head` what `stream_head` says.
+    """`end` is the end of the next micro-batch, which begins at `start`. `head` is the answer of `stream_head`.
 
-    Where there is nothing to read `end` is `start` itself, or null where that is the beginning: Spark would run a first
-    batch to any offset. `limit` is how many `files` and `rows` there may be, `stop` null or a head to end with.
+    If nothing is left to read, `end` is `start`, or null if that is the beginning: with any offset, Spark would run a
+    first batch. `limit` has the maximum number of `files` and `rows`. `stop` is null or a head at which to end.
     """
     stream, arguments = _Stream.load(session, request), request.arguments
     start, until = StreamOffset.from_json(arguments["start"]), stream.until(arguments["stop"])
@@ -108,7 +110,7 @@ def stream_latest(session: Session, request: Request) -> dict[str, Any]:
 
 @method("stream_files")
 def stream_files(session: Session, request: Request) -> Answer:
-    """The files between two offsets, as `scan_files` answers them."""
+    """The files between two offsets, in the form of `scan_files`."""
     stream, arguments = _Stream.load(session, request), request.arguments
     start, end = batch_start(arguments["start"], arguments["end"]), StreamOffset.from_json(arguments["end"])
     assert end is not None, "a batch ends after something"
@@ -117,7 +119,8 @@ def stream_files(session: Session, request: Request) -> Answer:
 
 @method("stream_commit")
 def stream_commit(session: Session, request: Request) -> None:
-    """SS-15: the query has stored everything before `end`, so its consumer is there. Inside a snapshot it waits."""
+    """SS-15: advance the consumer to `end`, because the query has stored everything before it. Inside a snapshot, the
+    consumer is not advanced."""
     end = StreamOffset.from_json(request.arguments["end"])
     if end is not None and end.file_index is None:
         _Stream.load(session, request).advance_consumer(end)
@@ -125,14 +128,14 @@ def stream_commit(session: Session, request: Request) -> None:
 
 @dataclass
 class _Budget:
-    """What a micro-batch may still take; None is unlimited."""
+    """The remaining capacity of a micro-batch; None is unlimited."""
 
     files: int | None
     rows: int | None
     is_untouched: bool = True
 
     def take(self, piece: Piece) -> bool:
-        """SS-5: whether it fits; the first one always does."""
+        """SS-5: take the piece if it fits. The first piece always fits."""
         fits = self.is_untouched or (
             (self.files is None or self.files >= piece.file_count)
             and (self.rows is None or self.rows >= piece.row_count)
@@ -146,7 +149,7 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Stream:
-    """A stream's table as it is now."""
+    """A stream with the current state of its table."""
 
     table: Table
     state: Mapping[str, Any]
@@ -166,14 +169,15 @@ class _Stream:
         return cls(table, state, options, history, feed, session)
 
     def begin(self, head: Snapshot) -> StreamOffset:
-        """SS-15: where a stream begins that has read nothing yet. Its consumer keeps the snapshots from there on."""
+        """SS-15: the start of a stream that has not read anything yet. Its consumer retains the snapshots after the
+        start."""
         origin = self._origin(head)
         self.advance_consumer(origin)
         return origin
 
     def advance_consumer(self, offset: StreamOffset) -> None:
-        """CF-11: record the snapshot of the offset, unless it has expired, or the offset is before the first one: then
-        there is no position that expiry could go by."""
+        """CF-11: record the snapshot of the offset. Nothing is recorded if the snapshot has expired, or if the offset
+        is before the first one: expiry needs an existing snapshot."""
         line = ancestors(self.table.metadata, self.history.head)
         if self.options.consumer is not None and any(each.snapshot_id == offset.snapshot_id for each in line):
             self.table.consumers.advance(self.options.consumer, offset.snapshot_id)
@@ -189,14 +193,15 @@ class _Stream:
         return BEGIN if head is None else StreamOffset(head.snapshot_id).to_json()
 
     def until(self, stop: Mapping[str, Any] | None) -> Snapshot | None:
-        """The last snapshot to read: the one that `stop` names, the head where it is null."""
+        """The last snapshot to read: the one in `stop`, or the head if that is null."""
         if stop is None:
             return self.history.head
         offset = StreamOffset.from_json(stop)
         return None if offset is None else self.table.at(snapshot_id=offset.snapshot_id).snapshot
 
     def batch_end(self, start: StreamOffset, until: Snapshot, budget: _Budget) -> StreamOffset:
-        """As far as the budget reaches, and before a snapshot that cannot be read: what precedes it is given first."""
+        """The end of the batch, limited by the budget. The batch also ends before a snapshot that cannot be read, so
+        that earlier ones are returned first."""
         end = start
         for part in self.history.parts(start, until.snapshot_id):
             try:
@@ -214,7 +219,7 @@ class _Stream:
         return end
 
     def files(self, start: StreamOffset, end: StreamOffset, columns: Sequence[str]) -> Answer:
-        """All columns come without filters: that is how Spark reads streams."""
+        """The files of a batch. All columns are returned without filters, because Spark reads streams this way."""
         files = None
         for part in self.history.parts(start, end.snapshot_id):
             view = self._view(part.snapshot)
@@ -231,7 +236,7 @@ class _Stream:
         return self.feed.pieces(self._view(part.snapshot), part)
 
     def _view(self, snapshot: Snapshot) -> SnapshotView:
-        """The snapshot in the schema that the query was started with."""
+        """The snapshot in the schema with which the query was started."""
         schema = self.table.metadata.schema_by_id(self.state["schema_id"])
         if schema is None:
             raise UnsupportedFeatureError(
@@ -241,7 +246,8 @@ class _Stream:
         return SnapshotView(self.table.metadata, self.table.iceberg.io, snapshot, schema)
 
     def _check_schema(self, snapshot: Snapshot) -> None:
-        """SS-7: a query has the columns that it was started with: rows that may have others are for its next run."""
+        """SS-7: raise UnsupportedFeatureError for a newer snapshot with other columns. A query keeps its initial
+        columns until it is restarted."""
         is_new = (snapshot.sequence_number or 0) > self.state["sequence_number"]
         if is_new and snapshot.schema_id not in (None, self.state["schema_id"]):
             raise UnsupportedFeatureError(

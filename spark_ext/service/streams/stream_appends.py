@@ -1,4 +1,4 @@
-"""Streams of appends: the rows that a table has when a stream begins, and those appended afterwards."""
+"""Streams of appends: the rows of the table when a stream begins, and rows that are appended later."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Appends:
     options: StreamOptions
 
     def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
-        """The files of a part; UnsupportedFeatureError for a snapshot that does more than append."""
+        """The files of a part. Raises UnsupportedFeatureError for a snapshot with changes other than appends."""
         if not part.is_initial and not self._appends(part.snapshot):
             return ()
         return [Piece(1, file.record_count) for file in _files(view, part)]
 
     def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
-        """Those files of a part.
+        """Add these files of a part.
 
-        Deletes are applied where they may reach the rows: those of the table that the stream begins with, and those of
-        files that were carried from another branch, which are older than the snapshot that adds them. Spark reads all
-        metadata columns of a stream when a query asks for one of them, so `_deleted` brings no deleted rows here.
+        Deletes are applied if they may affect the rows. This is the case for the rows with which the stream begins, and
+        for files that were carried from another branch, which are older than the snapshot that adds them. If a query
+        requests one metadata column, Spark reads all of them, so `_deleted` does not return deleted rows here.
         """
         if not part.is_initial and not self._appends(part.snapshot):
             return
@@ -66,7 +66,7 @@ class Appends:
                 files.add(task.data_file, deleted, constants=_ALIVE)
 
     def _appends(self, snapshot: Snapshot) -> bool:
-        """SS-3: whether the snapshot's files are to be read; False for one to leave out."""
+        """SS-3: whether the snapshot's files are read; False if the snapshot is skipped."""
         operation = Operation.OVERWRITE if snapshot.summary is None else snapshot.summary.operation
         if operation is Operation.APPEND:
             return True
@@ -80,8 +80,8 @@ class Appends:
 
 
 def _files(view: SnapshotView, part: Part) -> list[DataFile]:
-    """SS-4: data files of the part, in an order that never changes: as they came, and then that of the snapshot's
-    manifests. A sink that replaces rows would put older ones in the place of newer ones."""
+    """SS-4: data files of the part, in a stable order: by commit, then by the snapshot's manifests. Otherwise a sink
+    that replaces rows could overwrite newer rows with older ones."""
     found = []
     for manifest in manifests_of(view):
         is_older = manifest.added_snapshot_id != part.snapshot.snapshot_id

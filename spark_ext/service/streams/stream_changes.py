@@ -24,12 +24,12 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class ChangesOf:
-    """SS-9: the changes of one table. A snapshot's are never split: who applies them takes a commit whole."""
+    """SS-9: the changes of one table. A snapshot is never split, because consumers apply whole commits."""
 
     session: Session
     table: str
     derives: bool
-    """Whether Spark makes updates or net changes of the rows."""
+    """Whether Spark derives updates or net changes from the rows."""
 
     def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
         tasks = self._tasks(view, part)
@@ -47,7 +47,7 @@ class ChangesOf:
         add_changes(files, tasks, context)
 
     def _tasks(self, view: SnapshotView, part: Part) -> Sequence[ChangeTask]:
-        """CF-3; the table that a stream begins with is a number of inserts."""
+        """CF-3: the tasks of a part. The initial state of the table is returned as inserts."""
         snapshot, context = part.snapshot, self.session.merge_context(view)
         if part.is_initial:
             return [
@@ -73,7 +73,8 @@ class ChangesOf:
         return plan_snapshot(view, snapshot, context=context)
 
     def _check_time(self, view: SnapshotView, snapshot: Snapshot) -> None:
-        """SS-10: Spark derives by event time, and leaves out rows no younger than those it has seen without a word."""
+        """SS-10: raise UnsupportedFeatureError if the snapshot is not younger than all earlier ones. Spark derives by
+        event time and silently drops rows that are not younger than those it has seen."""
         older = (each for each in ancestors(view.metadata, snapshot) if each.snapshot_id != snapshot.snapshot_id)
         if snapshot.timestamp_ms <= max((each.timestamp_ms for each in older), default=-1):
             raise UnsupportedFeatureError(

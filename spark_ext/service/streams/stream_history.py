@@ -1,4 +1,4 @@
-"""The snapshots that a stream has still to read."""
+"""The snapshots that a stream has not read yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _START_ANEW = (
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The snapshots of one branch as they are now."""
+    """The current snapshots of one branch."""
 
     table: str
     metadata: TableMetadata
@@ -34,7 +34,7 @@ class History:
     head: Snapshot | None
 
     def initial(self, options: StreamOptions, head: Snapshot) -> StreamOffset:
-        """SS-1: where a stream begins that has read nothing yet."""
+        """SS-1: the start of a stream that has not read anything yet."""
         if options.start_snapshot_id is not None:
             return StreamOffset(options.start_snapshot_id)
         if options.from_timestamp_ms is not None:
@@ -48,7 +48,7 @@ class History:
         return StreamOffset(snapshot_id, 0, is_initial=True)
 
     def parts(self, offset: StreamOffset, until_id: int | None) -> Iterator[Part]:
-        """What lies after the offset, oldest first, through the snapshot `until_id`."""
+        """The parts after the offset, oldest first, up to and including the snapshot `until_id`."""
         line = self._after(offset.snapshot_id)
         ids = [snapshot.snapshot_id for snapshot in line]
         if until_id == offset.snapshot_id:
@@ -69,7 +69,7 @@ class History:
             yield Part(snapshot, False, 0)
 
     def _after(self, snapshot_id: int | None) -> list[Snapshot]:
-        """SS-6: the snapshots after that one, oldest first. It may itself be expired, none of those after it may."""
+        """SS-6: the snapshots after this one, oldest first. The snapshot itself may have expired, but no later one."""
         newer: list[Snapshot] = []
         for snapshot in ancestors(self.metadata, self.head):
             if snapshot.snapshot_id == snapshot_id:
@@ -93,7 +93,7 @@ class History:
         )
 
     def _last_before(self, timestamp_ms: int, head: Snapshot) -> int | None:
-        """The last snapshot before a time; None where the table's first one is not before it."""
+        """The last snapshot before a time; None if the table's first snapshot is not before it."""
         for snapshot in ancestors(self.metadata, head):
             if snapshot.timestamp_ms < timestamp_ms:
                 return snapshot.snapshot_id

@@ -1,4 +1,4 @@
-"""Offsets of a stream: how far it has read, as Spark keeps it in the query's checkpoint."""
+"""Offsets of a stream: the position up to which it has read, as Spark stores it in the checkpoint of the query."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from tableformat.errors import UnsupportedFeatureError
 
 _VERSION: Final = 1
 BEGIN: Final[Mapping[str, Any]] = {"version": _VERSION, "begin": True}
-"""Before anything: where that is, the first batch decides by the options, and its end records it."""
+"""The offset before anything was read. The first batch derives the actual start from the options, and records it in its
+end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """Everything before a place in the history of a branch."""
+    """A position in the history of a branch. Everything before it was read."""
 
     snapshot_id: int | None
-    """The last snapshot of which anything was read; None before the table's first one."""
+    """The last snapshot that was read at least partly; None before the table's first one."""
     file_index: int | None = None
-    """How many files of that snapshot were read; None for all."""
+    """The number of files of that snapshot that were read; None for all."""
     is_initial: bool = False
-    """Whether they are counted among all files of the table at the snapshot, not only those that it added."""
+    """Whether all files of the table at the snapshot are counted, not only the files that it added."""
 
     def to_json(self, since: StreamOffset | None = None) -> dict[str, Any]:
-        """`since` is where the first batch began: run again, it must begin there, whatever was committed meanwhile."""
+        """`since` is the start of the first batch. If the batch is repeated, it must start there, independent of
+        concurrent commits."""
         described = {
             "version": _VERSION,
             "snapshot_id": self.snapshot_id,
@@ -36,7 +38,8 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> StreamOffset | None:
-        """None for BEGIN. Raises UnsupportedFeatureError for what another version of this library wrote."""
+        """The offset; None for BEGIN. Raises UnsupportedFeatureError for an offset of an incompatible version of this
+        library."""
         if offset.get("version") != _VERSION:
             raise UnsupportedFeatureError(
                 f"the checkpoint of the stream has offsets of form {offset.get('version')!r}, and this version of the "
@@ -48,7 +51,7 @@ class StreamOffset:
 
 
 def batch_start(start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamOffset:
-    """SS-2, SS-4: where a batch that was planned begins."""
+    """SS-2, SS-4: the start of a planned batch."""
     offset = StreamOffset.from_json(start) or StreamOffset.from_json(end["since"])
     assert offset is not None, "a batch never ends where it begins"
     return offset

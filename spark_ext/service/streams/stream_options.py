@@ -1,7 +1,7 @@
 """Options of a stream: `spark.readStream.option("streaming-max-files-per-micro-batch", 10).table("lake.db.t")`.
 
-The names are those of Iceberg's Spark source; `snapshot-id` and `start-snapshot-id` mean what they mean for its batch
-reads.
+The names match Iceberg's Spark source. `snapshot-id` and `start-snapshot-id` have the same meaning as in its
+batch reads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SKIP_OPTIONS: Final = {
 MAX_FILES: Final = "streaming-max-files-per-micro-batch"
 MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
 _PATH: Final = "path"
-"""How a job names the table by `format("tableformat")`."""
+"""The option that names the table with `format("tableformat")`."""
 _IDLE: Final = (
     "async-micro-batch-planning-enabled",
     "async-queue-preload-file-limit",
@@ -49,7 +49,7 @@ _IDLE: Final = (
     "streaming-snapshot-polling-interval-ms",
     "vectorization-enabled",
 )
-"""Options of Iceberg's source that no row depends on, and that no stream here goes by (SP-27)."""
+"""Options of Iceberg's source that have no effect on streams here and affect no rows (SP-27)."""
 _OF_ALL: Final = (BRANCH, CONSUMER, MAX_FILES, MAX_ROWS, *_IDLE)
 _OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
 _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
@@ -57,23 +57,24 @@ _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """At most one of the first three is given; without any the stream begins with the table as it is."""
+    """At most one of the first three options is set. Without any of them, the stream begins with the current rows of
+    the table."""
 
     snapshot_id: int | None
-    """The table as of this snapshot, then what is appended to it."""
+    """Read the table as of this snapshot, then later appends."""
     start_snapshot_id: int | None
-    """Only what is appended after this snapshot."""
+    """Read only rows that are appended after this snapshot."""
     from_timestamp_ms: int | None
-    """Only what is committed at this time or later."""
+    """Read only rows that are committed at this time or later."""
     skipped: frozenset[Operation]
-    """Operations whose snapshots are left out where they would stop the stream."""
+    """Operations whose snapshots are skipped. Otherwise they stop the stream."""
     max_files: int | None
-    """Data files in a micro-batch."""
+    """Maximum number of data files in a micro-batch."""
     max_rows: int | None
-    """Rows of the data files in a micro-batch; one file is read in any case."""
+    """Maximum number of rows in the data files of a micro-batch. At least one file is always read."""
     branch: str
     consumer: str | None
-    """SS-15: whose position follows the stream."""
+    """SS-15: the consumer whose position follows the stream."""
 
     @classmethod
     def parse(
@@ -84,9 +85,9 @@ class StreamOptions:
         default_branch: str = MAIN_BRANCH,
         has_changes: bool = False,
     ) -> StreamOptions:
-        """SS-1: names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
+        """SS-1: parse the options. Names are case-insensitive. Raises UnknownOptionError for an unknown option.
 
-        With `has_changes` those of a stream of changes, which begins where Spark's own options say.
+        With `has_changes`, the options of a stream of changes, whose start comes from Spark's own options.
         """
         given = {name.casefold(): value for name, value in options.items()}
         read = [name for name in options if name.casefold() != _PATH]

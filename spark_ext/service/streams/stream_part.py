@@ -1,4 +1,4 @@
-"""Parts of a stream: what it reads of each snapshot, and the pieces that micro-batches do not split."""
+"""Parts of a stream: the data to read of each snapshot, and pieces that micro-batches do not split."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a stream reads of one snapshot."""
+    """The data of one snapshot that a stream reads."""
 
     snapshot: Snapshot
     is_initial: bool
-    """The table as of the snapshot, not what the snapshot did."""
+    """Whether the part is the whole table as of the snapshot, not only its changes."""
     first: int
-    """Pieces of it that were read before."""
+    """The number of its pieces that were already read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What micro-batches do not split."""
+    """The smallest unit of a micro-batch."""
 
     file_count: int
     row_count: int
-    """Before deletes."""
+    """The number of rows before deletes."""
 
 
 class Feed(Protocol):
-    """A kind of stream."""
+    """The interface of the two kinds of streams: appends and changes."""
 
     def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
-        """What a part has, in an order that never changes; a TableFormatError where it cannot be read."""
+        """The pieces of a part, in a stable order. Raises TableFormatError if it cannot be read."""
 
     def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
-        """Those pieces of a part."""
+        """Add these pieces of a part."""

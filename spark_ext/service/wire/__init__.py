@@ -1,4 +1,4 @@
-"""How values travel between Python and the JVM: types, predicates, Arrow tables, positions, errors.
+"""Conversion of values between Python and the JVM: types, predicates, Arrow tables, positions, errors.
 
-No table is loaded here; every module is a translation in one direction.
+No table is loaded here. Each module converts in one direction.
 """

@@ -1,4 +1,5 @@
-"""Arrow tables as the Java side's `ArrowRows` reads them: Spark's schema and an Arrow stream of the same columns."""
+"""Arrow tables in the form that `ArrowRows` of the Java side reads: Spark's schema and an Arrow stream of the same
+columns."""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ _PRIMITIVES: Final[tuple[tuple[Any, str, pa.DataType | None], ...]] = (
     (lambda arrow: isinstance(arrow, pa.UuidType), "binary", pa.binary()),
     (pat.is_null, "void", None),
 )
-"""Test, Spark's type, and the Arrow type that Spark reads it from where that is another one."""
+"""A type test, Spark's type, and the Arrow type from which Spark reads it, if that is a different one."""
 
 
 def arrow_stream(table: pa.Table) -> pa.Buffer:
-    """The table as an Arrow stream, in the types that `spark_schema_of_arrow` says."""
+    """The table as an Arrow stream, with the types of `spark_schema_of_arrow`."""
     cast = table.cast(pa.schema([field.with_type(_readable(field.type)) for field in table.schema]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, cast.schema) as writer:
@@ -55,7 +56,7 @@ def spark_schema_of_arrow(schema: pa.Schema) -> dict[str, Any]:
 
 
 def spark_type_of_arrow(arrow: pa.DataType, column: str) -> SparkType:
-    """Raises UnsupportedFeatureError naming the column."""
+    """The Spark type of a column. Raises UnsupportedFeatureError, which names the column."""
     if pat.is_struct(arrow):
         return spark_schema_of_arrow(pa.schema(list(arrow)))
     if pat.is_list(arrow) or pat.is_large_list(arrow):
@@ -78,7 +79,7 @@ def _primitive_name(arrow: pa.DataType) -> str | None:
 
 
 def _readable(arrow: pa.DataType) -> pa.DataType:
-    """The type in which Spark's Arrow reader takes the column."""
+    """The type in which Spark's Arrow reader accepts the column."""
     if pat.is_struct(arrow):
         return pa.struct([field.with_type(_readable(field.type)) for field in arrow])
     if pat.is_list(arrow) or pat.is_large_list(arrow):

@@ -1,7 +1,7 @@
-"""Python's errors as Spark's: a condition, an SQLSTATE and the message.
+"""Converts Python's errors to Spark's: a condition, an SQLSTATE and the message.
 
-The conditions are those of the library's error classes; anything else that escapes is reported as
-TABLEFORMAT_INTERNAL_ERROR with its traceback on standard error, never hidden.
+The conditions correspond to the error classes of the library. Any other error is reported as
+TABLEFORMAT_INTERNAL_ERROR, with its traceback on standard error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INTERNAL: Final = "XX000"
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """The error as the answer's `error`."""
+    """The error as the `error` field of the answer."""
     if isinstance(error, TableFormatError):
         return {
             "type": _known_type(error).__name__,
@@ -69,7 +69,7 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def condition_of(error_type: type[TableFormatError]) -> str:
-    """TABLEFORMAT_COMMIT_CONFLICT for CommitConflictError."""
+    """The condition of an error class, for example TABLEFORMAT_COMMIT_CONFLICT for CommitConflictError."""
     words = re.findall(r"[A-Z][a-z]*", error_type.__name__.removesuffix("Error"))
     return "_".join(["TABLEFORMAT", *(word.upper() for word in words)])
 

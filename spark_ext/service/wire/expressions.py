@@ -1,7 +1,7 @@
-"""Spark's predicates as filters of the planner.
+"""Converts Spark's predicates to filters of the planner.
 
-Two readings of a predicate: `exact_filter` means the same rows or is None, which a metadata-only DELETE needs; the
-`pruning_filter` may let more rows through, never fewer, which is enough where Spark filters the rows again.
+A predicate has two conversions. `exact_filter` matches the same rows or is None; a metadata-only DELETE needs it.
+`pruning_filter` may match more rows, never fewer. That is sufficient if Spark filters the rows again.
 
 One of four front ends of the bound filter (`filters/predicate.py`).
 """
@@ -44,7 +44,7 @@ from tableformat.errors import TableFormatError
 from tableformat.filters.bound_filter import bind_filter
 
 SparkExpression: TypeAlias = Mapping[str, Any]
-"""An expression as `ExpressionJson` of the Java side writes it."""
+"""An expression, in the form that `ExpressionJson` of the Java side writes."""
 
 _PREDICATES: Final[dict[str, Callable[..., BooleanExpression]]] = {
     "=": EqualTo,
@@ -66,15 +66,15 @@ _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNKNOWN_WITH_NULL: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "STARTS_WITH", "IN"})
 _MAX_IN_VALUES: Final = 10_000
-"""Values of an IN up to which it is pushed down."""
+"""The maximum number of values of an IN that is pushed down."""
 
 
 class NoValueError(Exception):
-    """A literal that has no Python value of its type, such as a timestamp after the year 9999."""
+    """A literal has no Python value of its type, for example a timestamp after the year 9999."""
 
 
 def columns_of(expression: SparkExpression) -> Iterator[list[str]]:
-    """The paths of the columns that it names."""
+    """The paths of the columns in the expression."""
     if "column" in expression:
         yield expression["column"]
     for argument in expression.get("arguments", ()):
@@ -82,7 +82,7 @@ def columns_of(expression: SparkExpression) -> Iterator[list[str]]:
 
 
 def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression | None:
-    """SP-3: the conjunction as a filter that matches exactly the same rows; None when there is no such filter."""
+    """SP-3: the conjunction as a filter that matches exactly the same rows; None if no such filter exists."""
     converted = [_exact(predicate, schema, negated=False) for predicate in predicates]
     if any(each is None for each in converted):
         return None
@@ -95,17 +95,18 @@ def pruning_filter(predicates: Sequence[SparkExpression], schema: Schema) -> Boo
 
 
 def all_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
-    """SP-100: their conjunction as a balanced tree."""
+    """SP-100: the conjunction of the filters as a balanced tree."""
     return And(AlwaysTrue(), AlwaysTrue(), *filters)
 
 
 def any_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
-    """SP-100: their disjunction as a balanced tree."""
+    """SP-100: the disjunction of the filters as a balanced tree."""
     return Or(AlwaysFalse(), AlwaysFalse(), *filters)
 
 
 def _weaker(predicate: SparkExpression, schema: Schema) -> BooleanExpression:
-    """A part of an AND that has no exact form is left out; so is each branch of an OR weakened by itself."""
+    """A filter that matches at least the same rows. A part of an AND without an exact form is omitted. Each branch of
+    an OR is weakened separately."""
     arguments = predicate.get("arguments", ())
     match predicate.get("operator"):
         case "AND":
@@ -116,13 +117,16 @@ def _weaker(predicate: SparkExpression, schema: Schema) -> BooleanExpression:
 
 
 def _exact(predicate: SparkExpression, schema: Schema, *, negated: bool) -> BooleanExpression | None:
-    """`negated`: whether an odd number of NOTs stands above. It is carried down, so that what is unknown becomes false
-    at its place, which it is for a filter with a NOT above it and without."""
+    """The predicate as an exact filter. `negated` is whether an odd number of NOTs encloses it.
+
+    The negation is passed down to the leaves, where an unknown result becomes false. A filter must treat it as false
+    with and without an enclosing NOT.
+    """
     operator = predicate.get("operator", "")
     if operator in _CONSTANTS:
         return _negated_if(_CONSTANTS[operator], negated)
     if "literal" in predicate:
-        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates.
+        # Spark's AlwaysTrue and AlwaysFalse are both literals and predicates.
         known = _LITERALS.get(predicate["literal"])
         return AlwaysFalse() if predicate["literal"] is None else known and _negated_if(known, negated)
     if operator == "NOT":
@@ -150,7 +154,8 @@ def _bound_leaf(predicate: SparkExpression, schema: Schema, negated: bool) -> Bo
 
 
 def compares_with_null(predicate: SparkExpression) -> bool:
-    """SP-93: whether it, or a part of it, is unknown where rows have values: a filter says false of those."""
+    """SP-93: whether the predicate, or a part of it, compares with null. It is then unknown even for rows with values,
+    but a filter evaluates to false for them."""
     arguments = predicate.get("arguments", ())
     if predicate.get("operator") in _UNKNOWN_WITH_NULL and any(map(_is_null, arguments)):
         return True
@@ -164,7 +169,8 @@ def _is_null(expression: SparkExpression) -> bool:
 
 
 def _leaf_with_null(predicate: SparkExpression, schema: Schema, negated: bool) -> BooleanExpression | None:
-    """SP-93: `a = NULL` is true for no row and its negation neither; `a IN (1, NULL)` is true where `a` is 1."""
+    """SP-93: a comparison with null. `a = NULL` is true for no row, and neither is its negation. `a IN (1, NULL)` is
+    true if `a` is 1."""
     operator, arguments = _column_first(predicate)
     others = [each for each in arguments if not _is_null(each)]
     if operator == "IN" and len(others) > 1:
@@ -176,8 +182,8 @@ def _leaf_with_null(predicate: SparkExpression, schema: Schema, negated: bool) -
 
 
 def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
-    """A comparison of one column with literals; None for anything else, and where a literal but that of `<=>` is
-    null."""
+    """A comparison of one column with literals. None for any other predicate, and if a literal is null, except with
+    `<=>`."""
     if "column" in predicate:
         return _PREDICATES["="](_reference(predicate), True)
     operator, arguments = _column_first(predicate)
@@ -188,7 +194,7 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
     if not has_null and any(is_nan_literal(each) for each in literals):
         return _leaf_with_nan(operator, column, [literal_value(each) for each in literals if not is_nan_literal(each)])
     if operator == "<=>":
-        # Never unknown, so that its negation matches nulls.
+        # The result is never unknown, so its negation matches nulls.
         is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
         return is_null if has_null else And(_PREDICATES["="](column, literal_value(literals[0])), is_not_null)
     if operator not in _PREDICATES or len(literals) > _MAX_IN_VALUES:
@@ -198,9 +204,11 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
 
 
 def _leaf_with_nan(operator: str, column: Reference, others: Sequence[Any]) -> BooleanExpression | None:
-    """SP-3: a comparison with NaN, which equals itself and is above every number, and with the `others` of an IN.
+    """SP-3: a comparison with NaN, which equals itself and is greater than every number, and with the `others` of an
+    IN.
 
-    PyIceberg's comparisons have no such literal. All but `<=>` is unknown where the column is null, negated as well.
+    PyIceberg's comparisons do not accept NaN as a literal. Except for `<=>`, the result is unknown if the column is
+    null, also when negated.
     """
     is_nan, is_number = _PREDICATES["IS_NAN"](column), _PREDICATES["IS_NUMBER"](column)
     if operator == "IN" and others and len(others) < _MAX_IN_VALUES:
@@ -218,7 +226,8 @@ def _leaf_with_nan(operator: str, column: Reference, others: Sequence[Any]) -> B
 
 
 def _leaf_of_transform(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
-    """SP-46: a comparison of a transform of one column with literals, as one of the column; else None."""
+    """SP-46: a comparison of a transform of one column with literals, converted to a comparison of the column. None if
+    that is not possible."""
     operator, arguments = _column_first(predicate)
     called = transform_call(arguments[0]) if arguments else None
     if called is None or not all(each.get("literal") is not None for each in arguments[1:]):
@@ -233,7 +242,7 @@ def _leaf_of_transform(predicate: SparkExpression, schema: Schema) -> BooleanExp
 
 @dataclass(frozen=True, slots=True)
 class TransformCall:
-    """A transform of one column, as the catalog's functions are called: `system.bucket(4, id)`."""
+    """A transform of one column, called as a function of the catalog: `system.bucket(4, id)`."""
 
     name: str
     width: int | None
@@ -242,7 +251,7 @@ class TransformCall:
 
 
 def transform_call(expression: SparkExpression) -> TransformCall | None:
-    """None for anything else."""
+    """The transform in the expression; None for any other expression."""
     if "transform" not in expression:
         return None
     *widths, column = expression["arguments"]
@@ -253,7 +262,7 @@ def transform_call(expression: SparkExpression) -> TransformCall | None:
 
 
 def _column_first(predicate: SparkExpression) -> tuple[str, Sequence[SparkExpression]]:
-    """The operator and its arguments; `5 < a` as `a > 5`."""
+    """The operator and its arguments, with the column first: `5 < a` becomes `a > 5`."""
     operator, arguments = predicate.get("operator", ""), predicate.get("arguments", ())
     if operator in _MIRRORED and "literal" in arguments[0]:
         return _MIRRORED[operator], arguments[::-1]
@@ -269,7 +278,7 @@ def is_nan_literal(literal: SparkExpression) -> bool:
 
 
 def literal_value(literal: SparkExpression) -> Any:
-    """The Python value of a literal; raises NoValueError where Python has none."""
+    """The Python value of a literal. Raises NoValueError if Python has no such value."""
     text, spark_type = literal["literal"], literal["type"]
     if not isinstance(spark_type, str):
         raise NoValueError
@@ -284,7 +293,7 @@ def literal_value(literal: SparkExpression) -> Any:
 
 
 def _binds(leaf: BooleanExpression, schema: Schema) -> bool:
-    """Whether the planner takes it: the column is the table's and its type has an order with the literal."""
+    """Whether the planner accepts the filter: the table has the column, whose type can be compared with the literal."""
     try:
         bind_filter(leaf, schema)
     except TableFormatError:

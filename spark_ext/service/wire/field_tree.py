@@ -1,7 +1,7 @@
-"""Field ids of a schema for Spark's Parquet writer, which by itself has none inside of lists and maps.
+"""Field ids of a schema for Spark's Parquet writer, which does not write ids inside lists and maps on its own.
 
-A node is {"id": 3}, with "fields" for a struct, "element" for a list, "key" and "value" for a map; a leaf that Parquet
-stores in a fixed number of bytes says "fixed", and "uuid" when Spark has it as text.
+A node is {"id": 3}, with "fields" for a struct, "element" for a list, "key" and "value" for a map. A leaf with a fixed
+number of bytes in Parquet has "fixed", and "uuid" if Spark represents it as text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UUID_BYTES: Final = 16
 
 
 def field_trees(fields: Sequence[NestedField]) -> list[dict[str, Any]]:
-    """One node a column. Raises UnsupportedFeatureError naming a column that Spark cannot write."""
+    """One node for each column. Raises UnsupportedFeatureError, which names a column that Spark cannot write."""
     return [_node(field.field_id, field.field_type, field.name, depth=0) for field in fields]
 
 

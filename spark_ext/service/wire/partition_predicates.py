@@ -1,8 +1,8 @@
-"""Predicates over transforms of columns, asked of the partition values of data files.
+"""Predicates with transforms of columns, evaluated on the partition values of data files.
 
-`system.bucket(4, id) = 2` is a comparison of the partition field `bucket[4]` of `id` where a file's spec has one. Each
-predicate is rewritten for each spec, transforms and columns becoming partition fields, and then has the two readings
-that every predicate has (`expressions.py`): the weaker one rules files out, the exact one decides all rows of a file.
+`system.bucket(4, id) = 2` is a comparison of the partition field `bucket[4]` of `id`, if the file's spec has one. Each
+predicate is rewritten for each spec: transforms and columns become partition fields. The result has the two conversions
+of every predicate (`expressions.py`): the weaker one rules files out, the exact one decides all rows of a file.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _AS_IN_SPARK: Final = (
     *(BinaryType, DateType, DecimalType, FixedType, IntegerType, LongType, StringType, TimestampType),
     TimestamptzType,
 )
-"""Columns whose values Spark's functions see as the table stores them; a uuid is a text there."""
+"""Column types whose values Spark's functions receive in their stored form. A uuid is text in Spark."""
 _LOWEST_INTEGER: Final = -(2**31)
 
 
 class PartitionPredicates:
-    """Predicates of one scan of a table, and what the partitions of its files say about them (SP-46)."""
+    """The predicates of one scan of a table, evaluated on the partitions of its files (SP-46)."""
 
     def __init__(self, predicates: Sequence[SparkExpression], view: SnapshotView) -> None:
         self._predicates = predicates
@@ -59,14 +59,15 @@ class PartitionPredicates:
 
     @property
     def with_transforms(self) -> frozenset[int]:
-        """The indexes of those that call a transform; of others the planner knows all that partitions say."""
+        """The indexes of the predicates that call a transform. For other predicates, the planner already uses the
+        partitions."""
         return frozenset(index for index, each in enumerate(self._predicates) if _calls_transform(each))
 
     def narrowed(self, plan: ScanPlan, decided: Sequence[int] = ()) -> ScanPlan:
         """The plan without the files of partitions that have no matching row.
 
-        `decided` are the indexes of predicates that nobody asks of the rows. TableFormatError where the partition of a
-        file does not decide one of those with transforms for all its rows.
+        `decided` are the indexes of predicates that Spark does not check on the rows. Raises TableFormatError if the
+        partition of a file does not decide such a predicate with transforms for all its rows.
         """
         if not self.with_transforms:
             return plan
@@ -82,14 +83,14 @@ class PartitionPredicates:
         return replace(plan, tasks=tasks, covered=covered)
 
     def decided_by(self, plan: ScanPlan) -> list[int]:
-        """The indexes of the predicates with transforms that hold for all rows or for none of each file of a plan."""
+        """The indexes of the predicates with transforms that hold for all rows, or for none, of each file of a plan."""
         decided = set(self.with_transforms)
         for file in (*(task.data_file for task in plan.tasks), *plan.covered):
             decided &= self._decided_in(file)
         return sorted(decided)
 
     def may_match(self, file: DataFile) -> bool:
-        """Whether the partition of a file leaves room for a row that passes all of them."""
+        """Whether a file with this partition may have a row that passes all predicates."""
         key = (file.spec_id, file.partition)
         if key not in self._may_match:
             spec = self._of_spec(file.spec_id)
@@ -117,14 +118,13 @@ class PartitionPredicates:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """The fields of one spec that stand for a column or for a transform of one."""
+    """The fields of one spec that represent a column or a transform of one."""
 
     names: Mapping[tuple[Any, ...], str]
-    """Transform, width and column to a name that only this field has; the transform of a column itself is
-    "identity"."""
+    """Maps transform, width and column to a unique field name. The transform of a column itself is "identity"."""
     schema: Schema
     indexes: Mapping[int, int]
-    """Ids of partition fields to their indexes in the spec."""
+    """Maps ids of partition fields to their indexes in the spec."""
 
     @classmethod
     def of(cls, fields: Sequence[PartitionField], schema: Schema, metadata: TableMetadata) -> _Fields:
@@ -144,7 +144,8 @@ class _Fields:
         return cls(names, Schema(*columns), indexes)
 
     def rewritten(self, expression: SparkExpression) -> SparkExpression:
-        """Over the partition fields; what they do not say is a column that their schema lacks."""
+        """The expression over the partition fields. Parts without a partition field become a column that does not exist
+        in their schema."""
         call = transform_call(expression)
         if call is not None or "column" in expression:
             wanted = (
@@ -175,7 +176,7 @@ class _OfSpec:
         )
 
     def answer(self, bound: BoundFilter, partition: tuple[Any, ...]) -> BoundFilter:
-        """TRUE or FALSE where the partition decides the filter."""
+        """TRUE or FALSE if the partition decides the filter."""
 
         def decide_leaf(leaf: Comparison) -> BoundFilter:
             value = partition[self.indexes[leaf.field.field_id]]
@@ -185,12 +186,12 @@ class _OfSpec:
 
 
 def _says_what_spark_computes(field: PartitionField, source: IcebergType, metadata: TableMetadata) -> bool:
-    """Whether the field's values are those of Spark's function of the same name, for rows of every age."""
+    """Whether the field has the values of Spark's function with the same name, for files of any age."""
     transform: Transform[Any, Any] = field.transform
     if not isinstance(transform, IdentityTransform) and not isinstance(source, _AS_IN_SPARK):
         return False
     if isinstance(transform, TruncateTransform) and isinstance(source, LongType):
-        # The multiple of the lowest integers wraps around in files from before the column was a long.
+        # In files from before the column was a long, truncating the lowest integers overflowed.
         was_integer = any(
             isinstance(schema.find_type(field.source_id), IntegerType)
             for schema in metadata.schemas

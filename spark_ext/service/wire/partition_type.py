@@ -1,4 +1,4 @@
-"""The type of `_partition`: a struct of every partition field that a table has had."""
+"""The type of `_partition`: a struct of all current and former partition fields of a table."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from tableformat.metadata.partition_column import partition_column, partition_la
 
 
 def partition_arrow_type(metadata: TableMetadata) -> pa.StructType:
-    """The struct's Arrow type; without fields for a table that never was partitioned."""
+    """The struct's Arrow type, without fields for a table that was never partitioned."""
     column = partition_column(metadata, [])
     return pa.struct([]) if column is None else column.type
 
 
 def default_fields(metadata: TableMetadata) -> list[PartitionField]:
-    """The fields that rows are partitioned by now; void ones are history."""
+    """The fields by which rows are currently partitioned. Void fields are omitted, because they only exist for old
+    files."""
     return [field for field in metadata.spec().fields if not isinstance(field.transform, VoidTransform)]
 
 
 def default_fields_of_specs(metadata: TableMetadata) -> dict[str, list[str]]:
-    """What `_partition` calls those of `default_fields` that each spec has, by the spec's id."""
+    """For each spec, by id: the names in `_partition` of the `default_fields` that it has."""
     labels = partition_labels(metadata)
     return {
         str(spec.spec_id): [
@@ -47,7 +48,7 @@ def default_partition_type(metadata: TableMetadata) -> pa.StructType:
 
 
 def grouping_type(metadata: TableMetadata) -> pa.StructType:
-    """The same, under the names that they have in `_partition`, where a field of an older spec may have their name."""
+    """The same types with the field names of `_partition`, which differ if an older spec has a field of that name."""
     labels = partition_labels(metadata)
     fields = zip(default_fields(metadata), default_partition_type(metadata), strict=True)
     return pa.struct([each.with_name(labels[field.field_id]) for field, each in fields])

@@ -1,4 +1,4 @@
-"""Deleted positions as the Java side's `DeletedRows` decodes them."""
+"""Deleted positions in the form that `DeletedRows` of the Java side decodes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ROARING: Final = b"\x00"
 _RUNS: Final = b"\x01"
 _RUN_BYTES: Final = 8
 _POSITION_BYTES: Final = 2
-"""What a position takes in a roaring bitmap at most, its containers left aside."""
+"""Maximum size of a position in a roaring bitmap, excluding containers."""
 _POSITIONS_END: Final = 1 << 32
 
 
 def position_bytes(positions: PositionSet) -> bytes:
-    """Runs where they are shorter, else a roaring bitmap; the first byte says which.
+    """The positions as runs if those are shorter, otherwise as a roaring bitmap. The first byte is the format.
 
     Raises UnsupportedFeatureError for positions beyond 32 bits.
     """

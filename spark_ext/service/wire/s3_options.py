@@ -1,4 +1,4 @@
-"""Options of S3A for what opens a table's files in Python."""
+"""S3A options for Spark, converted from the S3 options with which Python opens a table's files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROVIDERS: Final = "fs.s3a.aws.credentials.provider"
 
 
 def s3_options(io: FileIO) -> dict[str, str]:
-    """LK-15: what the catalog was given, or its server vended, for S3; empty where it says nothing of it."""
+    """LK-15: the S3 options of the catalog, either configured or vended by its server. Empty if it has none."""
     given = io.properties
     options = {name: str(given[option]) for option, name in _NAMES.items() if given.get(option)}
     if S3_ENDPOINT in given:

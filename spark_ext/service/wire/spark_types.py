@@ -1,4 +1,4 @@
-"""Types between Iceberg and Spark, in Spark's JSON form."""
+"""Conversion of types between Iceberg and Spark, in Spark's JSON form."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from pyiceberg.types import (
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 
 SparkType: TypeAlias = "str | dict[str, Any]"
-"""A data type as Spark's `DataType.json` writes it."""
+"""A data type, in the form of Spark's `DataType.json`."""
 
 FIELD_ID: Final = "parquet.field.id"
 IS_UUID: Final = "tableformat.uuid"
-"""Metadata of a string column that data files hold as sixteen bytes."""
+"""Metadata of a string column that is stored as sixteen bytes in data files."""
 _COMMENT: Final = "comment"
 _CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 _EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
 _BOUNDED_TEXT: Final = re.compile(r"(?:var)?char\((\d+)\)")
 _told: Final[set[tuple[str, str]]] = set()
-"""Columns and their types that this process has told of."""
+"""Columns with their types for which this process has logged a warning."""
 _INSTEAD: Final = {
     "variant": "keep the value as STRING, by to_json and parse_json",
     "interval": "keep it as a number, or as two moments",
@@ -56,7 +56,7 @@ _INSTEAD: Final = {
     "geometry": "keep it as BINARY, in the form WKB",
     "geography": "keep it as BINARY, in the form WKB",
 }
-"""How the name of a type begins that tables lack, and what to do."""
+"""Prefixes of type names that tables do not support, and the alternative."""
 logger = logging.getLogger(__name__)
 _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 _TO_SPARK: Final[dict[type[IcebergType], str]] = {
@@ -94,7 +94,7 @@ _FROM_SPARK: Final[dict[str, PrimitiveType]] = {
 def spark_schema(schema: Schema) -> dict[str, Any]:
     """The schema as Spark's JSON, with the field id, comment and defaults of each field in its metadata.
 
-    Raises UnsupportedFeatureError naming a column that Spark has no type for.
+    Raises UnsupportedFeatureError, which names a column without a Spark type.
     """
     return {"type": "struct", "fields": [_top_level(field) for field in schema.fields]}
 
@@ -111,7 +111,8 @@ def _top_level(field: NestedField) -> dict[str, Any]:
 
 
 def spark_type(iceberg_type: IcebergType, column: str) -> SparkType:
-    """Raises UnsupportedFeatureError naming the column for a type that Spark has no counterpart of."""
+    """The Spark type. Raises UnsupportedFeatureError, which names the column, for a type without a counterpart in
+    Spark."""
     match iceberg_type:
         case StructType(fields=fields):
             return _struct(fields)
@@ -137,13 +138,13 @@ def spark_type(iceberg_type: IcebergType, column: str) -> SparkType:
 
 
 _BY_BYTES: Final = "string collate UTF8_BINARY"
-"""How SHOW CREATE TABLE of Spark 4.2 and newer writes a plain string."""
+"""The form of a plain string in SHOW CREATE TABLE of Spark 4.2 and newer."""
 
 
 def iceberg_type(spark: SparkType, column: str) -> IcebergType:
-    """The Iceberg type; nested fields get placeholder ids that the table's own replace.
+    """The Iceberg type. Nested fields get placeholder ids, which the table replaces with its own.
 
-    Raises InvalidArgumentError naming the column for a type that Iceberg has no counterpart of.
+    Raises InvalidArgumentError, which names the column, for a type without a counterpart in Iceberg.
     """
     if isinstance(spark, str):
         return _without_parts(spark, column)
@@ -186,7 +187,7 @@ def _no_type(spark: str, column: str) -> InvalidArgumentError:
 
 
 def _text_without_bound(spark: str, column: str) -> PrimitiveType:
-    """SP-37: CHAR(n) and VARCHAR(n) are STRING, as in Iceberg, and the process says so once."""
+    """SP-37: CHAR(n) and VARCHAR(n) become STRING, as in Iceberg. A warning is logged once."""
     if (column, spark) not in _told:
         _told.add((column, spark))
         bound = spark.partition("(")[2].rstrip(")")
@@ -236,9 +237,11 @@ def _metadata(field: NestedField) -> dict[str, Any]:
 
 
 def default_value(literal: Mapping[str, Any], column: IcebergType, name: str) -> Any:
-    """The value of a DEFAULT, an expression that Spark folded to a literal, for the column of that type and name.
+    """The value of a DEFAULT for the column with this type and name. Spark has already folded the expression to a
+    literal.
 
-    InvalidArgumentError for a value that a schema cannot hold: one with parts, or one that is no constant.
+    Raises InvalidArgumentError for a value that a schema cannot store: a nested value, or an expression that is not
+    constant.
     """
     if "literal" not in literal or (literal["literal"] is not None and not isinstance(column, PrimitiveType)):
         raise InvalidArgumentError(f"column {name!r}: the DEFAULT of a {column} is NULL; only single values are kept.")
@@ -247,7 +250,7 @@ def default_value(literal: Mapping[str, Any], column: IcebergType, name: str) ->
 
 
 def sql_literal(value: Any, column: IcebergType) -> str:
-    """A default as SQL that has the column's type; `value` as PyIceberg's schema has it."""
+    """A default as SQL with the type of the column. `value` is in the form of PyIceberg's schema."""
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")

@@ -1,10 +1,10 @@
-"""Comparisons of a transform of a column as comparisons of the column itself, where that is exact.
+"""Convert comparisons of a transform of a column to comparisons of the column itself, if the result is exact.
 
     system.years(ts) = 47               ts >= 2017-01-01 AND ts < 2018-01-01
     system.truncate(3, code) = 'abc'    code STARTS WITH 'abc'
 
-So bounds of files rule files out, partitioned or not, and a DELETE can be blind. The others are asked of partition
-values alone (`partition_predicates.py`): buckets have no order, and of truncated whole numbers the lowest wrap around.
+Bounds then rule out files, partitioned or not, and a DELETE can be blind. Other comparisons are evaluated on partition
+values only (`partition_predicates.py`): buckets have no order, and truncating the lowest whole numbers overflows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyiceberg.types import DateType, IcebergType, StringType, TimestampType, Ti
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _MAX_RANGES: Final = 100
-"""Values of an IN up to which it becomes an OR of ranges."""
+"""The maximum number of values of an IN that becomes an OR of ranges."""
 
 Predicate: TypeAlias = Callable[..., BooleanExpression]
 _LESS: Final[Predicate] = LessThan
@@ -54,15 +54,17 @@ _OVER_RANGE: Final[dict[str, Callable[[Reference, Any, Any], BooleanExpression]]
     ">": lambda column, _, end: _FROM(column, end),
     ">=": lambda column, start, _: _FROM(column, start),
 }
-"""A comparison with the transform of the values from `start` to before `end`."""
+"""The comparison with a transform, for the column values from `start` (included) to `end` (excluded)."""
 
 
 def column_ranges(
     operator: str, transform: str, width: int | None, column: Reference, source: IcebergType, values: Sequence[Any]
 ) -> BooleanExpression | None:
-    """SP-46: the same rows by the column of type `source`, also under NOT; None where there is no such filter.
+    """SP-46: a filter on the column of type `source` that matches the same rows, also under NOT. None if no such filter
+    exists.
 
-    `values` are the literals, of the transform's type. OverflowError and ValueError where a border has no Python value.
+    `values` are the literals, in the transform's type. Raises OverflowError or ValueError if a bound has no Python
+    value.
     """
     if transform == "truncate":
         return _prefix(operator, width, column, source, values)
@@ -104,7 +106,8 @@ def _border(transform: str, source: IcebergType, value: Any) -> date | datetime:
 def _prefix(
     operator: str, width: int | None, column: Reference, source: IcebergType, values: Sequence[Any]
 ) -> BooleanExpression | None:
-    """A longer text than the width is no prefix, for which a filter that is unknown for nulls has no form."""
+    """A comparison with a truncated string as a filter. None for a text longer than the width: it matches no row, and
+    no filter is false for values and unknown for nulls."""
     if operator != "=" or width is None or not isinstance(source, StringType) or len(values[0]) > width:
         return None
     return _BEGINS(column, values[0]) if len(values[0]) == width else _EQUAL(column, values[0])

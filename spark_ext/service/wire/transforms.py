@@ -1,4 +1,4 @@
-"""Iceberg's transforms as Spark names them."""
+"""Iceberg's transforms with Spark's names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPARK_TRANSFORMS: Final = {"year": "years", "month": "months", "day": "days", "
 
 
 def spark_transform(transform: Transform[Any, Any], path: Sequence[str]) -> dict[str, Any]:
-    """A transform of a column as `TransformJson` of the Java side reads it."""
+    """A transform of a column, in the form that `TransformJson` of the Java side reads."""
     width = {}
     if isinstance(transform, BucketTransform):
         width = {"width": transform.num_buckets}

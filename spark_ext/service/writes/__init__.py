@@ -1,5 +1,5 @@
-"""Writes: what executors have to know, what they report, and the commit that follows.
+"""Writes: the input and the reports of executors, and the commit that follows.
 
-`write_plan` is decided once on the driver, `task_reports` are what tasks hand back, `commits` makes one snapshot of
-them; `deletes` and `whole_files` are statements that need no Spark job.
+`write_plan` is decided once on the driver, `task_reports` parses what tasks return, and `commits` creates one snapshot
+from them. `deletes` and `whole_files` are for statements that need no Spark job.
 """

@@ -1,4 +1,4 @@
-"""Bloom filters of the files that Spark writes, as `FilterOption.java` reads them (FM-27)."""
+"""Bloom filters of the files that Spark writes, in the form that `FilterOption.java` reads (FM-27)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any, Final
 from tableformat.parquet.bloom_filters.filter_options import FilterOption
 
 _told: Final[set[tuple[str, ...]]] = set()
-"""Columns without a filter that were told of by this process."""
+"""Columns without a filter for which this process has logged a warning."""
 logger = logging.getLogger(__name__)
 
 
 def bloom_filters(options: Iterable[FilterOption]) -> list[dict[str, Any]]:
-    """What Parquet's Java library is told.
+    """The options for Parquet's Java library.
 
-    It takes columns as text alone, and every dot in it for a step into a struct, so that it knows no column with a dot
-    in a name: one line on the process's standard error for each of those, whose files from Python have a filter.
+    It takes columns as text and interprets every dot as a step into a struct, so a column with a dot in its name gets
+    no filter. One line is logged to standard error for each such column. Files written from Python have a filter for
+    it.
     """
     options = list(options)
     for option in options:

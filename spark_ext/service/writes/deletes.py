@@ -1,4 +1,4 @@
-"""DELETE and TRUNCATE without a Spark job: whole files leave the table, or one blind delete is written."""
+"""DELETE and TRUNCATE without a Spark job: remove whole files from the table, or write one blind delete."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ Verb: TypeAlias = Callable[[Draft], None]
 
 @method("can_delete_where")
 def can_delete_where(session: Session, request: Request) -> bool:
-    """SP-5: whether the rows go without being looked for. False: Spark finds them and they are deleted by position."""
+    """SP-5: whether the rows can be deleted without searching for them. If false, Spark finds the rows and they are
+    deleted by position."""
     pin = Pin.from_json(request.arguments["pin"])
     view = session.view(pin)
     where = exact_filter(request.arguments["predicates"], view.schema)
@@ -66,9 +67,10 @@ def can_delete_where(session: Session, request: Request) -> bool:
 
 @method("explain_delete")
 def explain_delete(session: Session, request: Request) -> list[list[str]]:
-    """SQ-7: what a DELETE with these predicates writes, and why: as `can_delete_where` and `delete_where` decide.
+    """SQ-7: the output of a DELETE with these predicates, and the reason, as decided by `can_delete_where` and
+    `delete_where`.
 
-    `predicates` is null where Spark has no filter for the condition, `condition` its text.
+    `predicates` is null if Spark has no filter for the condition, and `condition` is its text.
     """
     pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
     view = session.view(pin)
@@ -86,7 +88,7 @@ def explain_delete(session: Session, request: Request) -> list[list[str]]:
 
 
 def must_scan(request: Request) -> bool:
-    """SP-114: whether the session has rows found that a blind delete could describe."""
+    """SP-114: whether the session requires that rows are searched for, even if a blind delete were possible."""
     mode = request.arguments["mode"]
     return mode is not None and one_of(mode.lower(), DELETE_MODES, option=f"the setting {DELETE_MODE}") == "scan"
 
@@ -117,7 +119,8 @@ def _why_rows_are_found(view: SnapshotView, condition: str, *, is_exact: bool) -
 
 @method("delete_where")
 def delete_where(session: Session, request: Request) -> dict[str, Any]:
-    """Delete the rows that the predicates match, all rows without any: what `can_delete_where` said yes to."""
+    """Delete the rows that the predicates match, or all rows without predicates. Requires that `can_delete_where`
+    returned true."""
     arguments = request.arguments
     delete_on = DeleteOnBranch.of(session, request, arguments["options"])
     table = session.load(delete_on.pin.table, branch=delete_on.branch)
@@ -129,17 +132,17 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOnBranch:
-    """A DELETE without a job: where it is committed, and how."""
+    """The target branch and the commit options of a DELETE without a Spark job."""
 
     pin: Pin
-    """What the statement reads."""
+    """The state that the statement reads."""
     branch: str
     options: CommitOptions
 
     @classmethod
     def of(cls, session: Session, request: Request, given: Mapping[str, str]) -> DeleteOnBranch:
-        """`given` are the options of the statement, which Spark hands over since 4.3. UnknownOptionError for others
-        than those of a delete."""
+        """`given` are the options of the statement, which Spark passes since 4.3. Raises UnknownOptionError for options
+        that do not apply to a delete."""
         arguments = request.arguments
         pin = Pin.from_json(arguments["pin"])
         settings = {**options_of_delete(arguments["settings"]), **given}
@@ -161,7 +164,7 @@ class DeleteOnBranch:
         return cls(pin, branch, committing)
 
     def commit(self, session: Session, iceberg: LoadedTable, verb: Verb, *, one_shot: bool) -> dict[str, Any]:
-        """Run the verb over the table as it was loaded, once, or until it meets no conflict."""
+        """Run the operation on the loaded table, either once or until it meets no conflict."""
         result = run_verb(verb, partial(Draft, iceberg, self.branch), self.options, one_shot=one_shot)
         if result.attempts and not self.options.is_staged:
             after_commit(iceberg, self.branch, executor=session.upkeep_executor)
@@ -171,8 +174,8 @@ class DeleteOnBranch:
 def still_exact_filter(
     predicates: Sequence[SparkExpression], schema: Schema, *, planned: Schema, subject: str
 ) -> BooleanExpression:
-    """SP-83: the filter of predicates that had one when the statement was `planned`; a CommitConflictError where names
-    in it are other columns, or none, in the table's schema by now."""
+    """SP-83: the exact filter of the predicates, which existed when the statement was `planned`. Raises
+    CommitConflictError if one of its names does not exist, or belongs to a different column, in the current schema."""
     where = exact_filter(predicates, schema)
     then, now = index_by_name(planned), index_by_name(schema)
     names = {".".join(column) for predicate in predicates for column in columns_of(predicate)}
@@ -185,7 +188,7 @@ def still_exact_filter(
 
 
 def _is_blind(view: SnapshotView, where: BooleanExpression) -> bool:
-    """SP-22: whether a range delete or an equality delete, of those that may be left, matches exactly the same rows."""
+    """SP-22: whether a range or equality delete, of the kinds that the table allows, matches exactly the same rows."""
     conditions = key_conditions(bind_filter(where, view.schema))
     allowed = blind_deletes(view.metadata.properties)
     if conditions is None or allowed == BLIND_OFF:

@@ -1,4 +1,4 @@
-"""DELETE ... WHERE (a, b) IN (SELECT ...) by the first columns of the key: Spark finds the keys, no row is read."""
+"""DELETE ... WHERE (a, b) IN (SELECT ...) by the first columns of the key: Spark finds the keys, and no row is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tableformat.write.rows.conform import ConformedRows
 
 @method("can_delete_keys")
 def can_delete_keys(session: Session, request: Request) -> bool:
-    """SP-102: whether a delete by these columns is blind. A uuid is text in Spark, and may be spelled otherwise."""
+    """SP-102: whether a delete by these columns is blind. Not for a uuid, which is text in Spark and has several
+    spellings."""
     view = session.view(Pin.from_json(request.arguments["pin"]))
     columns = request.arguments["columns"]
     return (
@@ -44,7 +45,7 @@ def _lead_the_key(view: SnapshotView, columns: Sequence[str]) -> bool:
 
 @method("explain_delete_keys")
 def explain_delete_keys(session: Session, request: Request) -> list[list[str]]:
-    """SQ-7: what `delete_keys` writes, and why."""
+    """SQ-7: the output of `delete_keys`, and the reason."""
     pin = Pin.from_json(request.arguments["pin"])
     draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
     part = explain_delete_of_keys(draft, request.arguments["columns"])
@@ -53,10 +54,10 @@ def explain_delete_keys(session: Session, request: Request) -> list[list[str]]:
 
 @method("delete_keys")
 def delete_keys(session: Session, request: Request) -> dict[str, Any]:
-    """SP-102: delete the rows whose columns equal a key: what `can_delete_keys` said yes to.
+    """SP-102: delete the rows whose columns equal a key. Requires that `can_delete_keys` returned true.
 
-    ST-2: `reads` are the predicates of the scans of this table in the subquery. With any, rows that others added since
-    and that it would have read are a conflict.
+    ST-2: `reads` are the predicates of the subquery's scans of this table. If there are any, matching rows that were
+    added concurrently are a conflict.
     """
     delete_on = DeleteOnBranch.of(session, request, {})
     planned = session.view(delete_on.pin).schema

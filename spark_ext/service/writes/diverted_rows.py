@@ -1,9 +1,9 @@
-"""Diverted rows on their way to the table that takes them, in step with the commit of the other rows (RP-22).
+"""Write diverted rows to another table, coordinated with the commit of the accepted rows (RP-22).
 
     other table   staged: snapshot 8, no branch moves                     published: 9 has the files of 8
     table                               snapshot 5, whose summary names 8
 
-What happens between two of these steps is made up for when the batch is repeated: the summary says what is left to do.
+If the process fails between two steps, a repeated batch completes them: the summary names the remaining work.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from tableformat.operations.verbs.append import append
 from tableformat.table import Table
 
 _REFUSED_ROWS: Final = "tableformat.refused-rows"
-"""In the summary of a snapshot that diverted rows: the other table, and the snapshot that they were staged as."""
+"""In the summary of a snapshot that diverted rows: the other table, and the snapshot with the staged rows."""
 _WHOLE: Final = "tableformat.refused-rows-alone"
-"""In the summary of the other table's snapshot where the batch had no other row, so that there is no snapshot of it."""
+"""In the summary of the other table's snapshot, if all rows of the batch were diverted and it has no snapshot of its
+own."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Rows in a snapshot of the other table that none of its branches has yet."""
+    """Rows in a snapshot of the other table that is on no branch yet."""
 
     table: tuple[str, ...]
     snapshot_id: int
 
     @property
     def summary(self) -> dict[str, str]:
-        """For the snapshot of the write that they were diverted from."""
+        """The summary entry for the snapshot of the write that diverted the rows."""
         value = {"table": list(self.table), "snapshot-id": self.snapshot_id}
         return {_REFUSED_ROWS: json.dumps(value)}
 
 
 def stage_rows(table: Table, schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: CommitOptions) -> StagedRows:
-    """RP-22: the rows as a snapshot of the table that no branch moves to."""
+    """RP-22: append the rows in a snapshot of the table without moving a branch."""
     reader = pa.RecordBatchReader.from_batches(schema, rows)
     result = run_verb(
         partial(append, rows=reader),
@@ -62,7 +63,7 @@ def stage_rows(table: Table, schema: pa.Schema, rows: Iterator[pa.RecordBatch], 
 
 
 def rows_left_to_publish(iceberg: IcebergTable, branch: str, options: CommitOptions) -> StagedRows | None:
-    """What the snapshot of a batch that was committed before diverted; None where it diverted nothing."""
+    """The diverted rows in the snapshot of an already committed batch; None if it diverted no rows."""
     assert options.application_id is not None, "a batch that was committed has a name"
     stored = applied_batch(iceberg.metadata.properties, branch, options.application_id)
     snapshot = None if stored is None else iceberg.metadata.snapshot_by_id(stored.snapshot_id)
@@ -76,8 +77,8 @@ def rows_left_to_publish(iceberg: IcebergTable, branch: str, options: CommitOpti
 
 
 def is_refused_whole(table: Table, options: CommitOptions) -> bool:
-    """RP-22: whether all rows of the batch went to this table before: what a repetition would make of the batch, as by
-    ranges that were added since, does not count."""
+    """RP-22: whether an earlier run wrote all rows of the batch to this table. A repetition must not decide this again,
+    because ranges may have been added since then."""
     assert options.application_id is not None, "Spark names its batches"
     metadata = table.iceberg.metadata
     stored = applied_batch(metadata.properties, table.branch, options.application_id)
@@ -89,10 +90,10 @@ def is_refused_whole(table: Table, options: CommitOptions) -> bool:
 
 
 def publish_rows(session: Session, staged: StagedRows, options: CommitOptions, *, is_alone: bool) -> None:
-    """RP-22: the staged rows are rows of the table, once for each batch (CP-14).
+    """RP-22: publish the staged rows on the branch of the table, once for each batch (CP-14).
 
-    `is_alone`: the batch had no other row. RP-28: CommitStateUnknownError where that fails: what they were diverted
-    from is committed by now, and stays.
+    `is_alone` is whether all rows of the batch were diverted. RP-28: raises CommitStateUnknownError if publishing
+    fails, because the accepted rows are already committed.
     """
     name = ".".join(staged.table)
     try:

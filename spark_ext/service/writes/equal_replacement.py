@@ -1,4 +1,4 @@
-"""SQ-34: the option `replace-equal` of a write: its rows replace all rows with the same values in some columns."""
+"""SQ-34: the option `replace-equal` of a write. Its rows replace all rows with the same values in some columns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EXCLUDED: Final = ("replace-prefix", "replace-interval", "operation", "op-colum
 
 
 def equal_columns(named: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that the option lists; none without it. InvalidArgumentError for an empty name, and for options that
-    exclude it."""
+    """The columns in the option; empty if it is not set. Raises InvalidArgumentError for an empty name, and for options
+    that exclude it."""
     if REPLACE_EQUAL not in named:
         return ()
     for other in _EXCLUDED:
@@ -38,7 +38,7 @@ def equal_columns(named: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def checked_columns(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
-    """The same columns. DA-5: an InvalidKeyError for a column that equality deletes cannot have."""
+    """The same columns, checked. DA-5: raises InvalidKeyError for a column that equality deletes do not support."""
     if names:
         delete_columns(schema, names)
     return tuple(names)
@@ -54,7 +54,7 @@ def values_to_replace(reports: Sequence[TaskReport], names: Sequence[str], schem
 
 
 def stage_replaced_values(draft: Draft, values: pa.Table | None, named_in: Schema) -> None:
-    """The delete of all rows with these values. CP-37: `named_in` is the schema that their columns are named in."""
+    """Stage the delete of all rows with these values. CP-37: `named_in` is the schema of their column names."""
     if values is not None and values.num_rows:
         keys = values.rename_columns(names_by_now(values.column_names, named_in, draft.schema))
         check_others_read_it(draft, keys)

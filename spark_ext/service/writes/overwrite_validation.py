@@ -1,4 +1,4 @@
-"""Options `isolation-level` and `validate-from-snapshot-id` of an overwrite: what others may have done meanwhile."""
+"""Options `isolation-level` and `validate-from-snapshot-id` of an overwrite: which concurrent changes conflict."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tableformat.scan.planner import file_filter, plan_scan
 
 @dataclass(frozen=True, slots=True)
 class OverwriteValidation:
-    """SP-47: the overwrite is held against what came since a snapshot; it travels with the write's target."""
+    """SP-47: check the overwrite for conflicts with all commits since a snapshot. Part of the write's target."""
 
     level: str
-    """`serializable`, or `snapshot`, at which data files that others added are replaced too."""
+    """`serializable`, or `snapshot`, which also replaces data files that were added concurrently."""
     since: int | None
-    """The snapshot; None: the beginning of the table."""
+    """The snapshot; None is the beginning of the table."""
 
     def check_where(self, draft: Draft, where: BooleanExpression) -> None:
-        """CommitConflictError, before the rows that match are replaced. SnapshotNotFoundError."""
+        """Check before the matching rows are replaced. Raises CommitConflictError or SnapshotNotFoundError."""
         self._check(draft, file_filter(draft.view, where), where)
 
     def check_files(self, draft: Draft, loses_rows: Callable[[DataFile], bool]) -> None:
-        """The same before the rows of some files are."""
+        """The same check before the rows of some files are replaced."""
         self._check(draft, loses_rows, None)
 
     def _check(self, draft: Draft, loses_rows: Callable[[DataFile], bool], where: BooleanExpression | None) -> None:

@@ -1,6 +1,6 @@
-"""INSERT OVERWRITE with dynamic partitions: the partitions that new rows fall into lose their old rows.
+"""INSERT OVERWRITE with dynamic partitions: replace all rows of the partitions that receive new rows.
 
-A partition is one of the partition spec, within one range partition where the table has some (RP-29):
+A partition belongs to the partition spec and, if the table has range partitions, to one of those (RP-29):
 
     spec                bucket 0             bucket 1
     range partitions    [2024)[2025)[2026)   [2024)[2025)[2026)
@@ -39,13 +39,13 @@ from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Partition: TypeAlias = tuple[int, PartitionValues]
-"""As `partition_of` identifies one: NaN equals NaN, and -0.0 is not 0.0 (DA-3)."""
+"""The identity of a partition, from `partition_of`: NaN equals NaN, and -0.0 differs from 0.0 (DA-3)."""
 
 
 def stage_overwritten_partitions(draft: Draft, overwritten: OverwrittenPartitions) -> None:
-    """Stage the delete of all rows of the partitions; those of a table without any are all of its rows.
+    """Stage the delete of all rows of the partitions, or of all rows in a table without partitions.
 
-    Files that lie in one, by their spec and their bounds, go as a whole. In others rows are looked for.
+    A file inside one partition, by its spec and its bounds, is deleted as a whole. Other files are searched for rows.
     """
     if not overwritten.ranges:
         return
@@ -64,7 +64,7 @@ def stage_overwritten_partitions(draft: Draft, overwritten: OverwrittenPartition
 
 @dataclass(frozen=True, slots=True)
 class _Ranges:
-    """What of a partition of the spec is overwritten: disjoint ranges, in order."""
+    """The overwritten part of one partition of the spec: disjoint ranges, in order."""
 
     key: KeyColumns
     places: FilePlaces
@@ -86,19 +86,20 @@ class _Ranges:
 
 @dataclass(frozen=True, slots=True)
 class OverwrittenPartitions:
-    """The partitions that new rows fall into."""
+    """The partitions that receive new rows."""
 
     spec: PartitionSpec
     ranges: dict[Partition, _Ranges | None]
-    """Of each partition of the spec; None where all of it is overwritten. A spec without fields has one."""
+    """The overwritten ranges of each partition of the spec; None for the whole partition. A spec without fields has one
+    partition."""
     range_columns: tuple[int, ...] = ()
 
     @classmethod
     def of(
         cls, spec: PartitionSpec, files: Sequence[DataFile], defined: DefinedPartitions | None, table: str
     ) -> OverwrittenPartitions:
-        """RP-29: by the files of the new rows, which were written by the spec. CommitConflictError where one of them
-        lies across a border of range partitions: they were others when it was written."""
+        """RP-29: the partitions of the new files, which were written with the spec. Raises CommitConflictError if a
+        file crosses a border of range partitions, because they were changed after it was written."""
         if defined is None:
             found = {partition_of(file) for file in files}
             return cls(spec, dict.fromkeys({_whole(spec)} if is_unpartitioned(spec) else found))
@@ -119,7 +120,7 @@ class OverwrittenPartitions:
         )
 
     def may_reach(self, data: DataFile) -> bool:
-        """Whether a data file may lose rows, as far as its spec and its bounds tell."""
+        """Whether a data file may lose rows, judged by its spec and its bounds."""
         if not self._is_routed(data):
             return any(ranges is None or ranges.may_reach(data) for ranges in self.ranges.values())
         partition = self._partition_of(data)
@@ -129,21 +130,21 @@ class OverwrittenPartitions:
         return ranges is None or ranges.may_reach(data)
 
     def holds(self, data: DataFile) -> bool:
-        """Whether a file that may lose rows loses all of them."""
+        """Whether a file for which `may_reach` is true loses all its rows."""
         if not self._is_routed(data):
             return False
         ranges = self.ranges[self._partition_of(data)]
         return ranges is None or ranges.holds(data)
 
     def _is_routed(self, data: DataFile) -> bool:
-        """Whether all rows of the file are of one partition of the spec."""
+        """Whether all rows of the file belong to one partition of the spec."""
         return is_unpartitioned(self.spec) or data.spec_id == self.spec.spec_id
 
     def _partition_of(self, data: DataFile) -> Partition:
         return _whole(self.spec) if is_unpartitioned(self.spec) else partition_of(data)
 
     def rows_in(self, batch: pa.RecordBatch, router: SpecRouter, data: DataFile) -> Flags:
-        """Which rows of a file that may lose some do."""
+        """The mask of the rows that a file for which `may_reach` is true loses."""
         if self._is_routed(data):
             return self._of_partition(self._partition_of(data), batch)
         route = router.route(batch)
@@ -161,12 +162,12 @@ class OverwrittenPartitions:
 
 
 def _whole(spec: PartitionSpec) -> Partition:
-    """The only partition of a spec without fields, in files of whatever spec."""
+    """The only partition of a spec without fields. It covers files of any spec."""
     return partition_identity(spec.spec_id, (None,) * len(spec.fields))
 
 
 def _rows_in(task: RowTask, overwritten: OverwrittenPartitions, context: ReadContext) -> PositionSet:
-    """Positions of the rows that lie in one of the partitions."""
+    """Positions of the rows in one of the partitions."""
     sources = {*(field.source_id for field in overwritten.spec.fields), *overwritten.range_columns}
     columns = context.schema.select(*(context.schema.find_column_name(field_id) or "" for field_id in sources))
     router = SpecRouter(overwritten.spec, columns)

@@ -1,4 +1,4 @@
-"""SHOW PARTITIONS, and the delete of the rows of partitions, which DROP and TRUNCATE PARTITION are."""
+"""SHOW PARTITIONS, and DROP and TRUNCATE PARTITION, which delete the rows of partitions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _BEGINS_WITH: Final[_Comparison] = StartsWith
 
 @method("list_partitions")
 def list_partitions(session: Session, request: Request) -> Answer:
-    """SQ-8: the partitions of the default spec that data files have rows in, in order, as an Arrow stream."""
+    """SQ-8: the partitions of the default spec that contain data files, in order, as an Arrow stream."""
     pin = Pin.from_json(request.arguments["pin"])
     view = session.view(pin)
     spec = view.metadata.spec()
@@ -93,14 +93,15 @@ def list_partitions(session: Session, request: Request) -> Answer:
 
 
 def _rank(value: Any) -> tuple[bool, bool, Any]:
-    """Nulls first, NaN last."""
+    """A sort key with nulls first and NaN last."""
     is_last = isinstance(value, float) and math.isnan(value)
     return value is not None, is_last, 0 if value is None or is_last else value
 
 
 @method("drop_partitions")
 def drop_partitions(session: Session, request: Request) -> dict[str, Any]:
-    """SQ-8: delete the rows of partitions of the default spec, in one commit, by what their values say of rows."""
+    """SQ-8: delete the rows of partitions of the default spec in one commit, by a filter derived from the partition
+    values."""
     arguments = request.arguments
     pin = Pin.from_json(arguments["pin"])
     table = session.load(pin.table, branch=pin.branch)
@@ -121,8 +122,8 @@ def _rows_of(fields: Sequence[PartitionField], values: Sequence[SparkExpression]
 
 
 def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) -> BooleanExpression:
-    """The rows whose partition field has the value. UnsupportedFeatureError for a transform that no comparison
-    undoes."""
+    """A filter for the rows whose partition field has the value. Raises UnsupportedFeatureError for a transform that
+    cannot be expressed as a comparison."""
     column = schema.find_column_name(field.source_id)
     assert column is not None, "the column of a partition field cannot be dropped"
     name = Reference(column)

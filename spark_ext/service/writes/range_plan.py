@@ -1,11 +1,11 @@
-"""Range partitions as the tasks of a write need them: which rows are taken, and which share a file.
+"""Range partitions for the tasks of a write: which rows are accepted, and which rows may share a file.
 
     {"columns": [{"name": "ts", "uuid": false}], "taken": [cut, ...] | null, "borders": [cut, ...] | null,
      "steps": {"count": 1, "unit": "day", "origin": 0, "zone": "UTC"} | null}
 
-A cut is `{"values": [...], "after": false}`. `taken` are the ends of what exists: a row with an odd number of them
-below it is taken. Each is null where it has no say: every row is taken, or files keep to the borders by the partition
-spec.
+A cut is `{"values": [...], "after": false}`. `taken` are the ends of the existing ranges: a row with an odd number of
+them below it is accepted. `taken` is null if every row is accepted. `borders` is null if the partition spec already
+separates files at the borders.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tableformat.write.context import WriteContext
 
 
 def range_plan(context: WriteContext) -> dict[str, Any] | None:
-    """RP-7, RP-21: None where tasks have nothing to look at."""
+    """RP-7, RP-21: the plan for tasks; None if they have nothing to check."""
     defined = context.range_partitions
     if defined is None:
         return None
@@ -46,8 +46,8 @@ def range_plan(context: WriteContext) -> dict[str, Any] | None:
 
 
 def is_sorted_by_place(context: WriteContext) -> bool:
-    """Whether rows as writers order them are in the order of their places: where that order is the key, and it begins
-    with the range columns."""
+    """Whether the sort order of writers also orders rows by range partition: they are sorted by the key, and the key
+    begins with the range columns."""
     defined = context.range_partitions
     return defined is None or (
         context.sorts_rows and context.key_field_ids[: len(defined.key)] == defined.key.field_ids
@@ -55,7 +55,8 @@ def is_sorted_by_place(context: WriteContext) -> bool:
 
 
 def _taken(defined: DefinedPartitions) -> Sequence[Range] | None:
-    """RP-9: on demand rows within the limits are taken too: the commit adds their steps."""
+    """RP-9: the accepted ranges. With partitions on demand, rows within the limits are also accepted, and the commit
+    adds their steps."""
     if defined.takes_every_row:
         return None
     if defined.on_demand is None:
@@ -71,7 +72,7 @@ def _borders(defined: DefinedPartitions, context: WriteContext) -> list[Cut] | N
 
 
 def _is_one_place(defined: DefinedPartitions) -> bool:
-    """Whether all rows that are taken lie in one partition."""
+    """Whether all accepted rows belong to one partition."""
     is_refused_elsewhere = not defined.takes_every_row and defined.on_demand is None
     return is_refused_elsewhere and len(defined.bounds) == 1 and not defined.splits and defined.steps is None
 

@@ -1,11 +1,11 @@
-"""Rows that tasks refused: an error that counts them, or rows of another table (RP-21, RP-22).
+"""Rows that tasks rejected: raise an error with their count, or divert them to another table (RP-21, RP-22).
 
-Rows outside of an interval or a condition that the write replaces are found here, before the commit: in files that lie
-inside by their bounds there are none, and none of these is opened (RP-19, RP-24).
+Rows outside of a replaced interval or condition are found here, before the commit (RP-19, RP-24). Files that are inside
+by their bounds have no such rows and are not opened.
 
-tasks             rows that are covered -> data files        the others -> a file of its own, or counts alone
-before a commit   that file's rows, with reasons, are staged in the other table; data files with rows of a prefix
-                  that lost one are written anew without them, which follow to the other table
+    tasks             rows that are covered -> data files        the others -> a separate file, or only a count
+    before a commit   the rows of that file are staged with reasons in the other table; data files with rows of a
+                      rejected prefix are rewritten without them, and those rows are diverted as well
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ from tableformat.write.rows.refused_groups import SpoiledGroups
 from tableformat.write.staged import StagedFiles
 
 _REASON_COLUMNS: Final = pa.schema([("_refused_column", pa.large_string()), ("_refused_reason", pa.large_string())])
-"""Filled where the table that takes refused rows has them."""
+"""Filled in if the table for rejected rows has these columns."""
 _SHOWN_MAX: Final = 5
 
 
 def check_takes_refused_rows(refused: Table, schema: Schema) -> None:
-    """Before a row is written: UnknownColumnError or SchemaMismatchError where rows of the schema do not fit in."""
+    """Check before any row is written. Raises UnknownColumnError or SchemaMismatchError if rows of the schema do not
+    fit into the table."""
     Conformer(_told(refused, arrow_schema(schema)), refused.metadata.schema())
 
 
@@ -57,7 +58,8 @@ def is_any_refused(reports: Sequence[TaskReport]) -> bool:
 
 
 def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *, table: str) -> UncoveredRowsError:
-    """RP-21: how many rows of all tasks lie where nothing exists, and why some of them do."""
+    """RP-21: an error with the number of rows of all tasks that are outside of existing ranges, and the reasons for
+    some of them."""
     defined = context.range_partitions
     assert defined is not None, "tasks refuse rows by range partitions"
     samples = refused_samples_of(reports, defined.key.names, context.schema).combine_chunks().to_batches()[0]
@@ -79,28 +81,28 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
 
 
 def _row_count(report: TaskReport) -> int:
-    """Those of a task without refused rows are in its files alone."""
+    """The rows of a task, rejected or not. Without rejected rows, all of them are in its files."""
     return report.refused.row_count if report.refused is not None else report.written_row_count
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Rows of new files that are not in the place of what the write replaces."""
+    """Rows of new files that are outside of the part that the write replaces."""
 
     test: InsideSpans | InsideFilter
     files: tuple[DataFile, ...]
-    """Those with such rows."""
+    """The files with such rows."""
     row_count: int
     samples: pa.Table
-    """What is looked at, of some of them."""
+    """The checked columns of some of these rows."""
 
     def error(self, reports: Sequence[TaskReport], *, table: str) -> RowsRefusedError:
-        """RP-19, RP-24: how many rows lie outside, and some of them."""
+        """RP-19, RP-24: an error with the number of rows outside, and some of them."""
         total = sum(_row_count(report) for report in reports)
         some = "; ".join(
             ", ".join(f"{name} = {value}" for name, value in row.items()) for row in self.samples.to_pylist()
         )
-        # A condition without columns has nothing to show.
+        # A condition without columns has no values to show.
         some = f": {some}" if self.samples.column_names else ""
         count = len(self.samples)
         columns = [pa.nulls(count, pa.int64()), pa.nulls(count, pa.large_string())]
@@ -117,7 +119,7 @@ class Outside:
 def rows_outside(
     test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
 ) -> Outside | None:
-    """The rows that the test refuses; None where there is none. A file is opened where its bounds do not tell."""
+    """The rows that the test rejects; None if it rejects none. A file is opened only if its bounds are inconclusive."""
     view = replace(view, schema=context.schema, snapshot=None)
     found, row_count, samples = [], 0, []
     for data in _not_inside(test, files, view):
@@ -130,7 +132,7 @@ def rows_outside(
 
 
 def _not_inside(test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView) -> Sequence[DataFile]:
-    """The files of which some row may be refused, by their bounds."""
+    """The files that may have a rejected row, judged by their bounds."""
     if isinstance(test, InsideSpans):
         numbered = [replace(data, sequence_number=1) for data in files]
         places = classify_many(sort_and_merge(test.spans).with_sequence_number(2), numbered)
@@ -143,17 +145,17 @@ def _not_inside(test: InsideSpans | InsideFilter, files: Sequence[DataFile], vie
 
 @dataclass(frozen=True, slots=True)
 class Diversion:
-    """What is committed when the refused rows are staged in the other table."""
+    """The commit that remains when the rejected rows are staged in the other table."""
 
     staged: StagedFiles
     refused: StagedRows
-    """The refused rows in the other table, to be published after the commit."""
+    """The rejected rows in the other table, which are published after the commit."""
     spoiled: pa.Table | None
-    """CP-24: the prefixes that lost a row: they are not replaced."""
+    """CP-24: the prefixes with a rejected row. They are not replaced."""
     written_anew: StagedFiles
-    """Those of the staged files that this process wrote."""
+    """The staged files that this process wrote."""
     unused_paths: tuple[str, ...]
-    """Files that nothing needs once the rows are committed."""
+    """Files that are not needed after the rows are committed."""
 
 
 def divert(
@@ -167,9 +169,9 @@ def divert(
     outside: Outside | None,
     options: CommitOptions,
 ) -> Diversion:
-    """RP-22: stage the refused rows in the table that takes them; they are published once the others are committed.
+    """RP-22: stage the rejected rows in the table for them. They are published after the accepted rows are committed.
 
-    With a `prefix` all rows of a prefix that lost one go along (CP-24).
+    With a `prefix`, all rows of a prefix with a rejected row are diverted (CP-24).
     """
     view = replace(view, schema=context.schema, snapshot=None)
     refused = [file for report in reports if report.refused and (file := report.refused.data_file(context))]
@@ -199,7 +201,7 @@ def _stage(table: Table, rows: Iterator[pa.RecordBatch], context: WriteContext, 
 
 
 def _less(staged: StagedFiles, files: Sequence[DataFile]) -> StagedFiles:
-    """Without some of the data files."""
+    """The staged files without these data files."""
     paths = {data.file_path for data in files}
     return StagedFiles(
         data_files=tuple(data for data in staged.data_files if data.file_path not in paths),
@@ -209,7 +211,7 @@ def _less(staged: StagedFiles, files: Sequence[DataFile]) -> StagedFiles:
 
 
 def _told(refused: Table, columns: pa.Schema) -> pa.Schema:
-    """The columns of refused rows: the table's own, and the reasons where there is a column for them."""
+    """The columns of rejected rows: the columns of the table, and the reason columns that exist in the other table."""
     known = set(refused.metadata.schema().column_names)
     return pa.schema([*columns, *(field for field in _REASON_COLUMNS if field.name in known)])
 
@@ -217,7 +219,7 @@ def _told(refused: Table, columns: pa.Schema) -> pa.Schema:
 def _diverted(
     files: Sequence[DataFile], view: SnapshotView, context: WriteContext, mates: pa.Table | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with their reasons: those that nothing covers, and those that share a prefix with one."""
+    """The rejected rows with their reasons: rows that no range covers, and rows that share a prefix with one."""
     defined = context.range_partitions
     for batch in _read(files, view):
         assert defined is not None, "tasks refuse rows by range partitions"
@@ -244,14 +246,14 @@ def _prefixes_in(files: Sequence[DataFile], view: SnapshotView, names: Sequence[
 def _files_with(
     prefixes: pa.Table, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
 ) -> tuple[DataFile, ...]:
-    """The files that may have rows of the prefixes, by their bounds."""
+    """The files that may have rows of the prefixes, judged by their bounds."""
     spans = sort_and_merge(spans_of_prefixes(KeyColumns.of(view.schema, context.key_field_ids), prefixes))
     places = classify_many(spans.with_sequence_number(2), [replace(data, sequence_number=1) for data in files])
     return tuple(data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.CLEAN)
 
 
 def _without(files: Sequence[DataFile], view: SnapshotView, context: WriteContext, test: RowTest) -> StagedFiles:
-    """The rows that pass the test in new files; the others come back with the reason."""
+    """Write the rows that pass the test to new files. The other rows are returned with the reason."""
     reader = pa.RecordBatchReader.from_batches(arrow_schema(view.schema), _read(files, view))
     rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(test,))
     return write_data_files(context, rows)
@@ -260,7 +262,7 @@ def _without(files: Sequence[DataFile], view: SnapshotView, context: WriteContex
 def _read(
     files: Sequence[DataFile], view: SnapshotView, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of files that no snapshot names."""
+    """The rows of files that are not in a snapshot yet."""
     numbered = tuple(replace(data, sequence_number=1) for data in files)
     context = ReadContext.of(view, columns)
     for task in plan_scan(view, staged=StagedFilesOnTop(numbered)).tasks:

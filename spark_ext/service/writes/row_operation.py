@@ -20,12 +20,12 @@ INSERT_ERROR: Final = "insert-error"
 CHANGES: Final = "changes"
 OPERATIONS: Final = (UPSERT, DELETE, INSERT_IGNORE, INSERT_ERROR, CHANGES)
 CODES: Final = {"upsert": UPSERTS, "delete": DELETES, "truncate": TRUNCATES}
-"""SP-108: what tasks compare the column of operations with, in capitals."""
+"""SP-108: the values of the operation column, in upper case, by operation."""
 _NOT_ARRANGED: Final[dict[str, Any]] = {
     **{"partition": (), "key": (), "prefix": (), "rest": (), "order": ()},
     **{"distribution": "none", "ranges": None, "sorts_by_place": False},
 }
-"""SP-107: rows that name what is deleted need not have the columns by which rows are spread and sorted."""
+"""SP-107: rows of a delete may lack the columns by which rows are distributed and sorted."""
 _EXCLUDED: Final = ("replace-prefix", "replace-interval", "lower", "upper", "allow-outside")
 
 
@@ -35,11 +35,12 @@ class RowOperation:
 
     name: str = ""
     op_column: str | None = None
-    """SP-108: the column that says what each row does."""
+    """SP-108: the column with the operation of each row."""
 
     @classmethod
     def parse(cls, named: Mapping[str, str]) -> RowOperation:
-        """InvalidArgumentError for a value that is not an operation, and for options that exclude each other."""
+        """Parse the options. Raises InvalidArgumentError for an unknown operation, and for options that exclude each
+        other."""
         if OPERATION not in named:
             if OP_COLUMN in named:
                 raise InvalidArgumentError(
@@ -65,7 +66,7 @@ class RowOperation:
         return cls(name, named.get(OP_COLUMN))
 
     def check(self, key: Sequence[str], order_by: Sequence[str], table: str) -> None:
-        """InvalidKeyError for a table without a key, InvalidArgumentError for an order within one key."""
+        """Raises InvalidKeyError for a table without a key, and InvalidArgumentError for an order within one key."""
         if not self.name:
             return
         if not key:

@@ -1,9 +1,9 @@
 """Reports of a write's tasks: the files they wrote, the rows they delete, the prefixes they replace.
 
-A report is the length of a header as a 32-bit big-endian integer, the header as JSON, and raw bytes behind it in this
-order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), the messages (an
-Arrow stream), and where rows were refused the values of range columns in some of them (an Arrow stream), and the footer
-of the file of those that are diverted:
+A report starts with the length of its header, as a 32-bit big-endian integer, and the header as JSON. Raw bytes follow
+in this order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), and the
+messages (an Arrow stream). If rows were rejected, the values of range columns in some of them (an Arrow stream) and the
+footer of the file with diverted rows follow:
 
     {"files": [{"path": ..., "size": 812, "partition": [3, null], "footer": 420,
                 "floats": [{"id": 4, "nans": 2, "lowest": "-1.5", "highest": "Infinity"}]}],
@@ -12,7 +12,8 @@ of the file of those that are diverted:
      "refused": {"rows": 10, "refused": 3, "samples": 220,
                  "file": {"path": ..., "size": 812, "footer": 420, "floats": []}}}
 
-Floating point columns have bounds here where they have NaNs, and values besides: the footer's are of no use then.
+Floating point columns have bounds here if they have both NaNs and other values. The bounds in the footer are then not
+usable.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ _MAGIC: Final = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """One task's report, its bytes cut into pieces."""
+    """The parsed report of one task."""
 
     files: tuple[dict[str, Any], ...]
     footers: tuple[memoryview, ...]
     positions: tuple[tuple[str, memoryview], ...]
     prefixes: memoryview | None
-    """The messages of a replacement: prefix, order columns and the number of a file, below zero for none."""
+    """The messages of a replacement: prefix, order columns and the number of a file, which is negative for none."""
     duplicates: tuple[int, memoryview] | None
-    """CP-67: how many rows of the task have the key of the row before, and the first such key."""
+    """CP-67: the number of rows of the task with the same key as the previous row, and the first such key."""
     refused: RefusedReport | None
 
     @classmethod
@@ -78,11 +79,11 @@ class TaskReport:
 
     @property
     def written_row_count(self) -> int:
-        """Rows in the new files."""
+        """The number of rows in the new files."""
         return sum(_metadata(footer).num_rows for footer in self.footers)
 
     def data_files(self, context: WriteContext) -> Iterator[DataFile]:
-        """The files as entries of the context's spec."""
+        """The new files as entries with the context's spec."""
         for file, footer in zip(self.files, self.footers, strict=True):
             values = partition_values(file["partition"], context.spec, context.schema)
             yield _entry(file, footer, context, values)
@@ -90,18 +91,18 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class RefusedReport:
-    """The rows of one task that lie where nothing exists."""
+    """The rows of one task that are outside of existing ranges."""
 
     row_count: int
-    """Rows of the task, refused or not."""
+    """The number of rows of the task, rejected or not."""
     refused_count: int
     samples: memoryview
     file: dict[str, Any] | None
-    """Of those that are diverted."""
+    """The file with the diverted rows."""
     footer: memoryview | None
 
     def data_file(self, context: WriteContext) -> DataFile | None:
-        """The file of diverted rows, to be read alone: it is of no partition and never part of a table."""
+        """The file of diverted rows, for reading only: it has no partition and never becomes part of a table."""
         if self.file is None or self.footer is None:
             return None
         return _entry(self.file, self.footer, context, (None,) * len(context.spec.fields))
@@ -147,7 +148,7 @@ class _Pieces:
         return self.source[start : self.position]
 
     def take_aligned(self, size: int) -> memoryview:
-        """A copy, at an address of its own: Arrow wants what it computes with at a multiple of eight."""
+        """A copy of the piece at its own address: Arrow requires addresses that are multiples of eight."""
         return memoryview(self.take(size).tobytes())
 
 
@@ -171,7 +172,7 @@ def diverted_paths_of(reports: Sequence[TaskReport]) -> list[str]:
 
 
 def deleted_positions_of(reports: Sequence[TaskReport]) -> dict[str, PositionSet]:
-    """The rows to delete of each data file; several tasks can have found rows of one file."""
+    """The positions to delete in each data file. Several tasks may report rows of one file."""
     bitmaps: dict[str, BitMap] = {}
     for report in reports:
         for path, serialized in report.positions:
@@ -182,7 +183,7 @@ def deleted_positions_of(reports: Sequence[TaskReport]) -> dict[str, PositionSet
 
 
 def prefixes_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
-    """The distinct prefixes that occur in the rows, in the types of the table's schema."""
+    """The distinct prefixes in the rows, in the types of the table's schema."""
     found = [message.prefixes for message in messages_of(reports, names, schema)]
     return (
         distinct_rows(pa.concat_tables(found))
@@ -192,7 +193,7 @@ def prefixes_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Sch
 
 
 def messages_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> list[StagedMessages]:
-    """CP-68: which messages each file has rows of, and those without rows."""
+    """CP-68: the messages whose rows are in each file, and messages without rows."""
     found = []
     for report in reports:
         if report.prefixes is None:
@@ -214,7 +215,8 @@ def messages_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Sch
 
 
 def truncates_of(reports: Sequence[TaskReport], names: Sequence[str]) -> pa.Table | None:
-    """SP-108: the values of the order columns in events that empty the table, which are of no key; None without any."""
+    """SP-108: the order column values of events that truncate the table. These have no key. None if no such event
+    exists."""
     found = []
     for report in reports:
         if report.prefixes is not None:
@@ -229,13 +231,14 @@ def _of_keys(messages: pa.Table) -> pa.Table:
 
 
 def _orders(messages: pa.Table, prefix_count: int) -> pa.Table | None:
-    """The values of the order columns, which stand between the prefix and the number of the file; None without any."""
+    """The values of the order columns, which are between the prefix and the number of the file; None without order
+    columns."""
     orders = messages.select(messages.column_names[prefix_count:-1])
     return orders.rename_columns(list(map(str, range(orders.num_columns)))) if orders.num_columns else None
 
 
 def refuse_duplicates(reports: Sequence[TaskReport], key: Sequence[str], schema: Schema, *, table: str) -> None:
-    """CP-67: DuplicateKeyError where a task had two rows with the same key."""
+    """CP-67: raise DuplicateKeyError if a task had two rows with the same key."""
     found = [report.duplicates for report in reports if report.duplicates is not None]
     if found:
         first = _values([found[0][1]], key, schema).to_pylist()[0]
@@ -244,7 +247,7 @@ def refuse_duplicates(reports: Sequence[TaskReport], key: Sequence[str], schema:
 
 
 def refused_samples_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
-    """The values of range columns in some of the refused rows, in the types of the table's schema."""
+    """The values of range columns in some of the rejected rows, in the types of the table's schema."""
     return _values([report.refused.samples for report in reports if report.refused is not None], names, schema)
 
 
@@ -256,13 +259,13 @@ def _values(streams: Sequence[memoryview], names: Sequence[str], schema: Schema)
 
 
 def typed_values(values: pa.Table, schema: Schema) -> pa.Table:
-    """In the types of the table's schema."""
+    """The values, converted to the types of the table's schema."""
     columns = Schema(*(schema.find_field(name) for name in values.column_names))
     return ConformedRows(values.to_reader(), columns).to_reader().read_all()
 
 
 def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionValues:
-    """The values that a task computed, in Iceberg's internal representation."""
+    """The partition values from a task, in Iceberg's internal representation."""
     for value, field in zip(values, spec.fields, strict=True):
         if isinstance(value, list):
             column = schema.find_column_name(field.source_id)
@@ -272,7 +275,7 @@ def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema)
 
 
 def _no_text_error(value: bytes, column: str | None, field: str) -> InvalidArgumentError:
-    """SP-96."""
+    """SP-96: the error for partition text that is not UTF-8."""
     return InvalidArgumentError(
         f"column {column!r}: a row has the bytes {value!r}, which are no UTF-8, and the table is partitioned by it "
         f"({field}): partitions of text are told apart by characters. Nothing was written. Decode the column, or keep "

@@ -1,4 +1,4 @@
-"""Detects filters that take whole data files, so that their rows go by a commit of metadata alone."""
+"""Detects filters that match whole data files, so that the delete only changes metadata."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tableformat.scan.planner import plan_scan
 
 
 def takes_whole_files(view: SnapshotView, where: BooleanExpression, branch: str) -> bool:
-    """Whether every row of every file with matching rows matches, by the files' partitions and bounds. Of a branch that
-    is published never: its target may have such rows too (RP-17).
+    """Whether every row of every file with matching rows matches, judged by the files' partitions and bounds. False on
+    a branch that is published, because its target may also have such rows (RP-17).
 
-    A filter with other columns than sources of the partition spec is not looked at any closer: it could be a blind
-    delete, whose cost must not depend on how many files there are.
+    A filter with a column that is not a source of the partition spec is rejected immediately. It could be a blind
+    delete, whose cost must not depend on the number of files.
     """
     if publish_target_of(view.metadata, branch) is not None:
         return False
