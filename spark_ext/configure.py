@@ -29,14 +29,16 @@ def configure(
 ) -> SparkSession.Builder:
     """Add a catalog to a session that is about to be built.
 
-    `catalog` is its name in SQL. `warehouse` is a directory, created when missing, or where tables lie in an object
-    store; without it `catalog` is the name of a catalog in PyIceberg's configuration. `options` go to
-    `tableformat.open_catalog`, except `upkeep-executor-bytes`, which has executors do large merges of upkeep (MT-100),
-    `copy-on-write-executor-bytes` (SP-86), `scan-executor-bytes` (SP-115) and `delete-mode` (SP-114).
-    Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled, and when this process runs
-    Spark already, without it: Java takes jars when it starts. `attach` is for that.
+    `catalog` is its name in SQL. `warehouse` is a directory, which is created if necessary, or a location in an object
+    store. Without it, `catalog` is the name of a catalog in PyIceberg's configuration. `options` are passed to
+    `tableformat.open_catalog`, with these exceptions: `upkeep-executor-bytes` runs large merges of maintenance on
+    executors, `copy-on-write-executor-bytes` and `scan-executor-bytes` do the same for copy-on-write and for scans of
+    procedures, and `delete-mode` is how DELETE finds its rows.
 
-    Jars and SQL extensions that the builder has already are kept.
+    Raises spark_ext.jar.JarError if the Java part does not exist and cannot be compiled. The same error is raised if
+    this process already runs Spark without it, because Java loads jars only when it starts. Use `attach` in that case.
+
+    Jars and SQL extensions that are already set in the builder are kept.
     """
     _refuse_running_java_without_jar(catalog)
     for name, value in catalog_options(catalog, warehouse, **options).items():
@@ -49,10 +51,10 @@ def configure(
 def attach(
     spark: AnySession, catalog: str = "lake", warehouse: str | os.PathLike[str] | None = None, **options: str
 ) -> AnySession:
-    """Add a catalog to a session that runs already, classic or Connect; arguments as for `configure`.
+    """Add a catalog to a running session, classic or Connect. The arguments are those of `configure`.
 
-    The jar is the one for the Spark that runs, which may be another version than the one that is installed here. Spark
-    takes SQL extensions when a session starts only, so the statements of specs/spark-sql.md are not added.
+    The jar matches the running Spark, which may have a different version than the installed one. Spark loads SQL
+    extensions only when a session starts, so the statements of specs/spark-sql.md are not added.
     """
     jar = str(catalog_jar(spark.version)).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"ADD JAR '{jar}'")
@@ -72,7 +74,8 @@ def catalog_options(catalog: str, warehouse: str | os.PathLike[str] | None = Non
 
 
 def _refuse_running_java_without_jar(catalog: str) -> None:
-    """A Java process outlives the sessions in it, so it may be there when no session is."""
+    """Raise JarError if Spark runs in this process without the jar. A Java process outlives its sessions, so it may
+    exist without one."""
     context = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
     java = getattr(context, "SparkContext", None) and context.SparkContext._jvm  # type: ignore[union-attr]
     if java and not java.org.apache.spark.util.Utils.classIsLoadable(CATALOG_CLASS):
@@ -83,12 +86,13 @@ def _refuse_running_java_without_jar(catalog: str) -> None:
 
 
 def _with(listed: str, name: str) -> str:
-    """A list with commas, and the name at its end: the parser of the last extension is the first that is asked."""
+    """A comma-separated list with the name at its end, because the parser of the last extension is asked first."""
     known = [each for each in listed.split(",") if each]
     return ",".join(known if name in known else [*known, name])
 
 
 def _absolute(warehouse: str) -> str:
-    """The process that opens a relative directory may have another working directory. A URI is left as it is."""
+    """The absolute path, because the process that opens a relative directory may have another working directory. A URI
+    is returned unchanged."""
     is_uri = "://" in warehouse or warehouse[:5].lower() == "file:"
     return warehouse if is_uri else os.path.abspath(os.path.expanduser(warehouse))

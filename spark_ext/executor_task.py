@@ -1,7 +1,8 @@
 """One task of a job on an executor: `python -m spark_ext.executor_task`, started by the JVM there.
 
-Standard input has the function with its context, and the task, both pickled, each behind its length as a 32-bit
-big-endian integer. Standard output gets the pickled answer. The process ends with its input: the executor was killed.
+Standard input contains the function with its context, and the task. Both are pickled and preceded by their length as a
+32-bit big-endian integer. The pickled answer is written to standard output. The process exits when its input is closed,
+which means that the executor was killed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 def main() -> None:
-    # Whatever else prints to standard output must not get into the answer.
+    # Other output to standard output must not corrupt the answer.
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with os.fdopen(0, "rb") as source, sink:

@@ -1,12 +1,13 @@
-"""The Java part of the catalog: compiled by plain javac against the jars of the pyspark package.
+"""The Java part of the catalog, compiled by plain javac against the jars of the pyspark package.
 
-Spark changes its interfaces with each minor version, so there is a jar for each. Their sources are one tree: `src` is
-in every jar, `since-4.2` from that version on, `before-4.2` up to it; what Spark changed is there twice, and small.
+Spark changes its interfaces with each minor version, so each has its own jar. All jars share one source tree. `src` is
+part of every jar, `since-4.2` of the jars from that version on, and `before-4.2` of older ones. Code that depends on
+Spark's changes exists twice, and is small.
 
-A wheel carries the jars, so that a run-time Java is enough. Without one (an editable install, another Spark than those
-the wheel was built for) the sources, which are always there, are compiled once into the user's cache.
+A wheel contains the jars, so a Java runtime is sufficient. If it has no jar (an editable install, or another Spark
+version), the sources are compiled once into the user's cache. They are always installed.
 
-The build hook loads this module on its own, from its file: it imports nothing outside the standard library.
+The build hook loads this module directly from its file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -28,30 +29,30 @@ from typing import Final
 
 _JAVA: Final = Path(__file__).parent / "java"
 _RESOURCES: Final = _JAVA / "resources"
-"""What is in the jar beside classes, at the same path."""
+"""Files that are added to the jar besides classes, at the same path."""
 PACKAGED_JARS: Final = _JAVA / "jars"
 _SPARK_CATALYST: Final = re.compile(r"spark-catalyst_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
 _SOURCE_ROOT: Final = re.compile(r"(since-(?P<since>[\d.]+))?-?(before-(?P<before>[\d.]+))?|scala-(?P<scala>[\d.]+)")
 OLDEST_SPARK: Final = (3, 5)
 _RELEASE: Final = "17"
 _VERSION_FILE: Final = "tableformat/spark/spark-version"
-"""Which Spark a jar is for, as its classes read it."""
+"""The file with the Spark version of a jar, which its classes read."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The date of every file in a jar: the same sources give the same bytes."""
+"""The modification time of every file in a jar. It is constant so that the same sources produce the same bytes."""
 
 
 class JarError(RuntimeError):
-    """There is no jar for this Spark and none can be made; says what to install."""
+    """No jar exists for this Spark and none can be compiled. The message names the software to install."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkVersion:
-    """A Spark that a jar is for."""
+    """A Spark version for which a jar is built."""
 
     version: str
-    """Such as "4.3.0"."""
+    """The full version, such as "4.3.0"."""
     scala: str
-    """The version of Scala that Spark is compiled with, such as "2.13"."""
+    """The Scala version of Spark, such as "2.13"."""
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -60,15 +61,15 @@ class SparkVersion:
 
     @property
     def jar_name(self) -> str:
-        """The packaged jar's name. Spark keeps its private classes stable within a minor version only."""
+        """The name of the packaged jar. Spark's private classes are only stable within a minor version."""
         return f"tableformat-spark-{'.'.join(map(str, self.minor))}_{self.scala}.jar"
 
 
 def catalog_jar(running: str | None = None) -> Path:
-    """The jar for the installed Spark: the packaged one, else one compiled once into the user's cache.
+    """The jar for the installed Spark: the packaged one, otherwise one that is compiled once into the user's cache.
 
-    `running` is the version of another Spark that the jar is for, such as a Connect server's: "4.1.2", or "4.1".
-    Raises JarError when neither a packaged jar for that Spark nor what it takes to compile one is there.
+    `running` is the version of a different Spark, such as a Connect server: "4.1.2", or "4.1". Raises JarError if that
+    Spark has no packaged jar and none can be compiled.
     """
     if running is not None and not _is_installed(running):
         return _packaged_jar(running)
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _packaged_jar(running: str) -> Path:
     major, minor = SparkVersion(running, "").minor
-    # Spark 3 is packaged by most with Scala 2.12, Spark 4 has 2.13 only.
+    # Spark 3 is usually packaged with Scala 2.12. Spark 4 only supports 2.13.
     spark = SparkVersion(running, "2.12" if major < 4 else "2.13")
     packaged = PACKAGED_JARS / spark.jar_name
     if not packaged.exists():
@@ -113,7 +114,7 @@ def _packaged_jar(running: str) -> Path:
 
 
 def spark_jars() -> Path:
-    """The directory of Spark's own jars: of SPARK_HOME, else of the installed pyspark."""
+    """The directory of Spark's own jars: below SPARK_HOME if it is set, otherwise in the installed pyspark."""
     home = os.environ.get("SPARK_HOME")
     if home:
         return Path(home) / "jars"
@@ -124,7 +125,7 @@ def spark_jars() -> Path:
 
 
 def spark_version(jars: Path) -> SparkVersion:
-    """The Spark whose jars these are."""
+    """The version of the Spark in this directory of jars."""
     for jar in jars.glob("spark-catalyst_*.jar"):
         match = _SPARK_CATALYST.fullmatch(jar.name)
         if match:
@@ -133,7 +134,8 @@ def spark_version(jars: Path) -> SparkVersion:
 
 
 def compile_jar(target: Path, jars: Path) -> Path:
-    """Compile the sources against Spark's jars into `target`. JarError without a compiler, or with what it says."""
+    """Compile the sources against Spark's jars into `target`. Raises JarError without a compiler, or with the
+    compiler's output."""
     spark, compiler = spark_version(jars), find_compiler()
     if spark.minor < OLDEST_SPARK:
         oldest = ".".join(map(str, OLDEST_SPARK))
@@ -156,7 +158,7 @@ def compile_jar(target: Path, jars: Path) -> Path:
         shutil.copytree(_RESOURCES, classes, dirs_exist_ok=True)
         finished = Path(scratch) / target.name
         _zip(classes, finished)
-        # Another process may have made the same file meanwhile; both are equal.
+        # Another process may have created the same file concurrently. Both are identical.
         finished.replace(target)
     return target
 
@@ -169,7 +171,7 @@ def find_compiler() -> Path | None:
 
 
 def source_roots(spark: SparkVersion) -> list[Path]:
-    """The directories of sources of the jar for this Spark; no class is in two of them."""
+    """The source directories of the jar for this Spark. Each class is in only one of them."""
     return sorted(root for root in _JAVA.iterdir() if _is_for(root.name, spark))
 
 
@@ -205,7 +207,7 @@ def _cache_directory() -> Path:
 
 
 def _zip(directory: Path, target: Path) -> None:
-    """A jar is a zip file; made here, no `jar` tool is needed and the same classes give the same bytes."""
+    """Create the jar as a zip file. This needs no `jar` tool, and the same classes give the same bytes."""
     with contextlib.closing(zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED)) as archive:
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(directory).as_posix(), _EPOCH)

@@ -1,22 +1,23 @@
 """The Python process behind a Spark catalog: `python -m spark_ext.sidecar`, started by the catalog's Java part.
 
-Requests come on standard input and answers go to standard output. A frame is the length of a header as a 32-bit
-big-endian integer, the header as JSON, and parts, raw bytes whose lengths are the header's `parts`:
+Requests are read from standard input and answers written to standard output. A frame starts with the length of its
+header, as a 32-bit big-endian integer, and the header as JSON. Its parts follow as raw bytes, with the lengths in the
+header's `parts`.
 
     request   {"id": 7, "method": "load_table", "arguments": {...}, "parts": []}
     answer    {"id": 7, "result": ..., "parts": [123]}
     failure   {"id": 7, "error": {"type": ..., "condition": ..., "sql_state": ..., "message": ...}}
 
-The other way round there is one call, a task for an executor, whose answer comes as a request that is not answered:
+In the other direction there is one call: a task for an executor. Its answer arrives as a request without an answer.
 
     call      {"call": 3, "parts": [8000, 412]}                     a function with its context, and a task, pickled
     answer    {"id": 0, "method": "answer_call", "arguments": {"call": 3, "error": null}, "parts": [917]}
 
-A caller that no longer waits says so, and the request ends before its next commit (MT-62):
+A caller that stops waiting sends a cancellation, and the request ends before its next commit (MT-62).
 
     cancel    {"id": 0, "method": "cancel", "arguments": {"request": 7}, "parts": []}
 
-Requests are answered by a pool of threads, in any order. The process ends when its input does.
+A pool of threads answers requests, in any order. The process exits when its input ends.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _CANCEL: Final = "cancel"
 
 
 class Connection:
-    """Frames on a pair of streams; writing is safe from many threads."""
+    """Frames on a pair of streams. Several threads may write concurrently."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source = source
@@ -72,14 +73,14 @@ class Connection:
             self._sink.flush()
 
     def run_task(self, shared: bytes, task: bytes) -> Future[bytes]:
-        """Have the JVM run a task on an executor; the future fails with a RuntimeError."""
+        """Run a task on an executor, through the JVM. On failure the future raises a RuntimeError."""
         number, answer = next(self._last_call), Future[bytes]()
         self._calls[number] = answer
         self.send({"call": number}, [shared, task])
         return answer
 
     def answered(self, arguments: dict[str, Any], parts: Sequence[bytes]) -> None:
-        """The JVM's answer of a call."""
+        """Handle the JVM's answer to a call."""
         answer = self._calls.pop(arguments["call"])
         if arguments["error"] is not None:
             answer.set_exception(RuntimeError(arguments["error"]))
@@ -99,7 +100,7 @@ def serve(connection: Connection) -> None:
     running: dict[int, threading.Event] = {}
     while (frame := connection.receive()) is not None:
         if frame[0]["method"] == _ANSWER_CALL:
-            # Threads of the pool may all be waiting for one.
+            # Handled here, because all threads of the pool may be waiting for an answer.
             connection.answered(frame[0]["arguments"], frame[1])
         elif frame[0]["method"] == _CANCEL:
             cancelled = running.get(frame[0]["arguments"]["request"])
@@ -142,14 +143,14 @@ def _answer(
 
 
 def main() -> None:
-    # Whatever else prints to standard output must not get between the frames.
+    # Other output to standard output must not corrupt the frames.
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     try:
         serve(Connection(os.fdopen(0, "rb"), sink))
     finally:
-        # Threads that still work have nobody to answer to: the JVM is gone.
+        # Running threads cannot answer any more, because the JVM has ended.
         os._exit(0)
 
 
