@@ -1,4 +1,4 @@
-"""Parses values that people wrote, on the command line or in a table property, by the type of their column."""
+"""Parses values in text form, from the command line or a table property, by the type of their column."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ from pyiceberg.types import (
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 
 NULL_TEXT: Final = r"\N"
-"""How a null is written, as in PostgreSQL's COPY and in Hive."""
+"""The text for a null, as in PostgreSQL's COPY and in Hive."""
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def parse_value(text: str, name: str, schema: Schema, *, where: str) -> Any:
-    """The value of a column as the library takes it; `\\N` is null.
+    """The value of a column, in the form that the library accepts. `\\N` is null.
 
-    Raises UnknownColumnError, `where` says of what, and InvalidArgumentError naming the column, its type and the text.
+    Raises UnknownColumnError, in which `where` names the object without the column. Raises InvalidArgumentError, which
+    names the column, its type and the text.
     """
     column_type = column_type_of(name, schema, where=where)
     if text == NULL_TEXT:
@@ -56,8 +57,8 @@ def parse_value(text: str, name: str, schema: Schema, *, where: str) -> Any:
 
 
 def parse_tuple(text: str, names: Sequence[str], schema: Schema, *, where: str) -> tuple[Any, ...]:
-    """A bound: leading values of the columns `names`. Of one column the text is the value as it is, of several it is
-    comma separated with CSV's quotes."""
+    """A bound: leading values of the columns `names`. For one column, the text is the value. For several columns it is
+    comma-separated, with CSV quoting."""
     if len(names) == 1:
         return (parse_value(text, names[0], schema, where=where),)
     values = next(csv.reader([text], strict=True), [])
@@ -131,4 +132,4 @@ _PARSERS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
     FixedType: (_hexadecimal, _HEXADECIMAL),
     UUIDType: (uuid.UUID, "a UUID such as 6ba7b810-9dad-11d1-80b4-00c04fd430c8"),
 }
-"""Reader and example of each type."""
+"""The parser and an example for each type."""
