@@ -1,4 +1,5 @@
 """Range partitions: which ranges of the key space exist (RP-1 to RP-20).
 
-`RangePartitions` is what users write, `DefinedPartitions` the same bound to a schema; all else is functions over that.
+Users write `RangePartitions`. `DefinedPartitions` is the same definition bound to a schema. Everything else consists of
+functions on it.
 """

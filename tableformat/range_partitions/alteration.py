@@ -1,4 +1,5 @@
-"""Changes of what exists: each takes range partitions and gives others, or says why not, both parties named (RP-8)."""
+"""Changes of range partitions. Each function returns new ones or raises an error, which names both conflicting parts
+(RP-8)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tableformat.range_partitions.definition import check_closed, check_disjoint
 
 
 def added(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartitions:
-    """RP-8: further bounds. InvalidArgumentError where one meets a range that exists."""
+    """RP-8: add bounds. Raises InvalidArgumentError if one overlaps an existing range."""
     new = sorted(ranges)
     check_disjoint(defined.key, new)
     for each in new:
@@ -27,13 +28,14 @@ def added(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartiti
 
 
 def united(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartitions:
-    """RP-9: further ranges, without what exists of them."""
+    """RP-9: add ranges, except their parts that exist already."""
     missing = [part for each in ranges for part in without(each, defined.bounds)]
     return added(defined, missing) if missing else defined
 
 
 def dropped(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartitions:
-    """RP-8: whole partitions less. InvalidArgumentError for what does not exist, or is a part of a partition."""
+    """RP-8: drop whole partitions. Raises InvalidArgumentError for a range that does not exist, or a part of a
+    partition."""
     gone = sorted(ranges)
     check_disjoint(defined.key, gone)
     for each in gone:
@@ -43,7 +45,7 @@ def dropped(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedParti
 
 
 def divided(defined: DefinedPartitions, cuts: Sequence[Cut]) -> DefinedPartitions:
-    """RP-8: further borders, each inside of a partition."""
+    """RP-8: add borders, each inside a partition."""
     for cut in cuts:
         bound = next((bound for bound in defined.bounds if bound.lower < cut < bound.upper), None)
         shown = values_text(defined.key, cut.values)
@@ -56,7 +58,8 @@ def divided(defined: DefinedPartitions, cuts: Sequence[Cut]) -> DefinedPartition
 
 
 def merged(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartitions:
-    """RP-8: borders less. InvalidArgumentError for a border of steps, which are arithmetic."""
+    """RP-8: remove the borders inside the ranges. Raises InvalidArgumentError for a border of steps, because these are
+    computed."""
     for each in ranges:
         check_whole_partitions(defined, each)
         inside = [split for split in defined.splits if each.lower < split < each.upper]
@@ -68,7 +71,7 @@ def merged(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartit
 
 
 def check_whole_partitions(defined: DefinedPartitions, given: Range) -> list[Range]:
-    """The partitions that make up the range. InvalidArgumentError where it is not made up of whole ones."""
+    """The partitions that make up the range. Raises InvalidArgumentError if it does not consist of whole partitions."""
     bound = defined.bound_of(given)
     if bound is None:
         met = [each for each in defined.bounds if each.meets(given)]
@@ -87,7 +90,7 @@ def check_whole_partitions(defined: DefinedPartitions, given: Range) -> list[Ran
 
 
 def narrows(before: DefinedPartitions | None, after: DefinedPartitions) -> bool:
-    """RP-8: whether rows that were taken are refused now."""
+    """RP-8: whether rows that were accepted before are now rejected."""
     if after.takes_every_row:
         return False
     if before is None or before.takes_every_row:
@@ -96,7 +99,7 @@ def narrows(before: DefinedPartitions | None, after: DefinedPartitions) -> bool:
 
 
 def without(given: Range, others: Sequence[Range]) -> list[Range]:
-    """What is left of a range; `others` in any order."""
+    """The parts of the range outside of `others`, which may have any order."""
     left = [given]
     for other in others:
         left = [part for each in left for part in _less(each, other)]
@@ -111,7 +114,7 @@ def _less(given: Range, other: Range) -> list[Range]:
 
 
 def step_range(defined: DefinedPartitions, first: int, last: int) -> Range:
-    """RP-4: from the begin of one step to the end of another, by ordinals."""
+    """RP-4: the range from the start of the first step to the end of the last one, given as ordinals."""
     assert defined.steps is not None, "asked of partitions with steps"
     lower, upper = cuts_before(defined.key, defined.steps.starts(np.array([first, last + 1])).tolist())
     return Range(lower, upper)

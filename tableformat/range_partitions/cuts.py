@@ -1,4 +1,4 @@
-"""Cuts and ranges as values that compare (RD-1), their text, and their JSON."""
+"""Cuts and ranges as comparable values (RD-1), with their text and JSON forms."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _UNITS: Final[dict[type[PrimitiveType], Literal["D", "us", "ns"]]] = {
 }
 _ZONED: Final = (TimestamptzType, TimestamptzNanoType)
 _COARSER: Final = ("s", "us")
-"""Text has no more digits than the value."""
+"""Coarser units: text has no more digits than the value needs."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """RD-1: before or after every key that begins with the values. `()` is before, or after, everything."""
+    """RD-1: a position before or after every key that begins with the values. With `()`, before or after all keys."""
 
     values: tuple[Any, ...] = field(compare=False)
-    """In Iceberg's internal representation."""
+    """The values in Iceberg's internal representation."""
     after: bool = field(compare=False)
     encoded: bytes = field(repr=False)
 
@@ -76,13 +76,13 @@ END: Final = Cut((), True, AFTER_MARKER)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """What lies between two cuts."""
+    """The keys between two cuts."""
 
     lower: Cut
     upper: Cut
 
     def meets(self, other: Range) -> bool:
-        """Whether a key can lie in both."""
+        """Whether a key can be in both ranges."""
         return self.lower < other.upper and other.lower < self.upper
 
     def holds(self, other: Range) -> bool:
@@ -106,7 +106,8 @@ def cuts_before(key: KeyColumns, values: Sequence[Any]) -> list[Cut]:
 
 
 def cut_at(key: KeyColumns, values: Any, *, after: bool, side: str) -> Cut:
-    """The cut at a caller's value, or tuple of leading values. InvalidArgumentError where they do not fit."""
+    """The cut at a caller's value, or tuple of leading values. Raises InvalidArgumentError if they do not fit the range
+    columns."""
     given = tuple(values) if isinstance(values, tuple | list) else (values,)
     if not given or len(given) > len(key) or any(value is None for value in given):
         raise InvalidArgumentError(
@@ -124,7 +125,7 @@ def cut_at(key: KeyColumns, values: Any, *, after: bool, side: str) -> Cut:
 
 
 def spans_of(key: KeyColumns, ranges: Sequence[Range]) -> SpanArray:
-    """The ranges as spans without numbers."""
+    """The ranges as spans without sequence numbers."""
     if not ranges:
         return SpanArray.empty(key)
     lower = cut_array(key, [each.lower for each in ranges])
@@ -164,7 +165,7 @@ def values_text(key: KeyColumns, values: Sequence[Any]) -> str:
 
 
 def value_text(value: Any, key_type: PrimitiveType) -> str:
-    """As people write it: midnight is a date."""
+    """The value in the form for users. Midnight is shown as a date."""
     if isinstance(key_type, StringType):
         return quoted(value)
     text = value_to_json(value, key_type)
@@ -176,7 +177,7 @@ def value_text(value: Any, key_type: PrimitiveType) -> str:
 
 
 def quoted(text: str) -> str:
-    """In quotes, with those inside written twice."""
+    """The text in quotes. Quotes inside are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -184,7 +185,8 @@ def quoted(text: str) -> str:
 
 
 def cut_to_json(key: KeyColumns, cut: Cut) -> Any:
-    """RP-1: null where it is open, a list of values before which it lies, or `{"after": [...]}`."""
+    """RP-1: the JSON of a cut. It is null for an open end, a list of values for a cut before them, or `{"after":
+    [...]}`."""
     if cut.is_open:
         return None
     values = [value_to_json(value, key_type) for value, key_type in zip(cut.values, key.types, strict=False)]
@@ -224,7 +226,7 @@ def value_to_json(value: Any, key_type: PrimitiveType) -> Any:
 
 
 def value_from_json(given: Any, key_type: PrimitiveType) -> Any:  # noqa: PLR0911 (one a type)
-    """The internal value. InvalidArgumentError for JSON that is no value of the type."""
+    """The internal value. Raises InvalidArgumentError for JSON that is not a value of the type."""
     try:
         unit = _UNITS.get(type(key_type))
         if unit is not None:

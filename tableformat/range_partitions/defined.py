@@ -1,4 +1,4 @@
-"""`DefinedPartitions`: the range partitions of a table, bound to its schema: cuts, disjoint and in order."""
+"""`DefinedPartitions`: the range partitions of a table, bound to its schema, as disjoint ranges in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tableformat.range_partitions.steps import Duration, Steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemand:
-    """RP-9: rows in a missing step add it."""
+    """RP-9: rows in a missing step create it."""
 
     limits: Range | None = None
     max_new_per_commit: int = 100
@@ -22,7 +22,7 @@ class OnDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Which partitions are added ahead, and which are old."""
+    """The settings of a moving window: how many partitions are added ahead, and when a partition is old."""
 
     retain: Duration | None = None
     ahead: int = 0
@@ -37,13 +37,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinedPartitions:
-    """RP-2, RP-3: bounds, sorted; no two meet or touch. A border between touching ones is a split."""
+    """RP-2, RP-3: the range partitions of a table. The bounds are sorted, and no two of them overlap or touch. A border
+    between touching ones becomes a split."""
 
     key: KeyColumns
     """The range columns."""
     bounds: tuple[Range, ...]
     splits: tuple[Cut, ...] = ()
-    """Sorted; each inside of a bound."""
+    """Borders inside a bound, sorted."""
     steps: Steps | None = None
     on_demand: OnDemand | None = None
     has_default: bool = False
@@ -51,31 +52,31 @@ class DefinedPartitions:
 
     @property
     def spans(self) -> SpanArray:
-        """The bounds as spans: sorted, disjoint."""
+        """The bounds as sorted, disjoint spans."""
         return spans_of(self.key, self.bounds)
 
     @property
     def takes_every_row(self) -> bool:
-        """RP-10: whether no row is refused, wherever it lies."""
+        """RP-10: whether every row is accepted."""
         return self.has_default or any(bound.lower.is_open and bound.upper.is_open for bound in self.bounds)
 
     def bound_of(self, given: Range) -> Range | None:
-        """The bound that holds all of the range."""
+        """The bound that contains the whole range."""
         return next((bound for bound in self.bounds if bound.holds(given)), None)
 
     def borders_of(self, bound: Range) -> list[Cut]:
-        """RP-3: the cuts at which the bound is divided, its own ends left out."""
+        """RP-3: the cuts that divide the bound into partitions, excluding its own ends."""
         found = {split for split in self.splits if bound.lower < split < bound.upper}
         if self.steps is not None:
             lower, upper = (first_value(cut) for cut in (bound.lower, bound.upper))
-            # The upper cut may lie after a value that begins a step.
+            # The upper cut may be after a value that begins a step.
             starts = self.steps.inside(lower - 1, upper + 1).tolist()
             cuts = cuts_before(self.key, starts)
             found |= {cut for cut in cuts if bound.lower < cut < bound.upper}
         return sorted(found)
 
     def partitions(self) -> Iterator[Range]:
-        """RP-3: every partition, in order."""
+        """RP-3: all partitions, in order."""
         for bound in self.bounds:
             for lower, upper in pairwise((bound.lower, *self.borders_of(bound), bound.upper)):
                 yield Range(lower, upper)
@@ -84,7 +85,7 @@ class DefinedPartitions:
         return range_text(self.key, given)
 
     def with_ranges(self, bounds: Sequence[Range], splits: Sequence[Cut]) -> DefinedPartitions:
-        """The same settings over other ranges, in canonical form."""
+        """The same settings with other ranges, in canonical form."""
         united, borders = unite(bounds)
         cuts = {*splits, *borders}
         inside = sorted(cut for cut in cuts if any(bound.lower < cut < bound.upper for bound in united))
@@ -94,7 +95,7 @@ class DefinedPartitions:
 
 
 def first_value(cut: Cut) -> int:
-    """The value of a cut of a stepped column, which is a number and never open."""
+    """The value of a cut of a column with steps, which is a number and never open."""
     value: int = cut.values[0]
     return value
 

@@ -1,4 +1,4 @@
-"""What users wrote, checked and bound to a schema; errors name both parties (RP-2)."""
+"""Checks a definition from a user and binds it to a schema. Errors name both conflicting parts (RP-2)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tableformat.range_partitions.steps import Steps, check_age, parse_duration,
 
 
 def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
-    """RP-2: the range partitions over a schema with field ids.
+    """RP-2: bind the range partitions to a schema with field ids.
 
-    InvalidArgumentError, UnknownColumnError or InvalidKeyError for what cannot be, with both parties named: bounds that
-    overlap, a bound that is empty or inverted, a split outside of every bound, a column that is nullable or floating
-    point, a default partition on demand.
+    Raises InvalidArgumentError, UnknownColumnError or InvalidKeyError for an invalid definition, and names both
+    conflicting parts. Examples are overlapping bounds, an empty or inverted bound, a split outside of every bound, a
+    nullable or floating point column, and a default partition on demand.
     """
     if not isinstance(given, RangePartitions):
         raise InvalidArgumentError(f"range_partitions takes RangePartitions(...), not {shown(given)}.")
@@ -51,7 +51,7 @@ def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
 
 
 def range_columns(schema: Schema, names: Sequence[str]) -> KeyColumns:
-    """The range columns: required, top-level, not floating point."""
+    """The range columns, which must be required, top-level and not floating point."""
     known = {field.name: field for field in schema.fields}
     for name in names:
         if name not in known:
@@ -78,7 +78,7 @@ def check_families(key: KeyColumns) -> None:
 
 
 def range_of(key: KeyColumns, given: Any) -> Range:
-    """A caller's bound. InvalidArgumentError where it is empty or inverted."""
+    """A caller's bound as a range. Raises InvalidArgumentError if it is empty or inverted."""
     bound = as_bound(given)
     lower = START if bound.lower is None else cut_at(key, bound.lower, after=not bound.lower_inclusive, side="lower")
     upper = END if bound.upper is None else cut_at(key, bound.upper, after=bound.upper_inclusive, side="upper")
@@ -92,7 +92,7 @@ def range_of(key: KeyColumns, given: Any) -> Range:
 
 
 def check_disjoint(key: KeyColumns, bounds: Sequence[Range]) -> None:
-    """`bounds` are sorted."""
+    """Raise InvalidArgumentError if two of the sorted `bounds` overlap."""
     for one, other in pairwise(bounds):
         if one.meets(other):
             raise InvalidArgumentError(
@@ -101,7 +101,7 @@ def check_disjoint(key: KeyColumns, bounds: Sequence[Range]) -> None:
 
 
 def check_closed(key: KeyColumns, bounds: Sequence[Range]) -> None:
-    """RP-4: without an end there would be no end of partitions."""
+    """RP-4: raise InvalidArgumentError for an open bound with steps, which would have infinitely many partitions."""
     for each in bounds:
         if each.lower.is_open or each.upper.is_open:
             raise InvalidArgumentError(
@@ -111,13 +111,13 @@ def check_closed(key: KeyColumns, bounds: Sequence[Range]) -> None:
 
 
 def ranges_text(key: KeyColumns, ranges: Sequence[Range]) -> str:
-    """Up to three, for messages."""
+    """Up to three ranges as text, for messages."""
     shown = ", ".join(range_text(key, each) for each in ranges[:3])
     return shown if len(ranges) <= 3 else f"{shown} and {len(ranges) - 3} more"
 
 
 def _bounds(given: RangePartitions, key: KeyColumns) -> list[Range]:
-    """RP-2: the ranges that exist, sorted. InvalidArgumentError for a step without a range to cut."""
+    """RP-2: the existing ranges, sorted. Raises InvalidArgumentError for a step without a range to divide."""
     if given.bounds is not None:
         return sorted(range_of(key, each) for each in given.bounds)
     if given.on_demand or given.default or given.ahead:

@@ -29,9 +29,11 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def range_partitions_of_text(texts: Mapping[str, str], schema: Schema, *, where: str) -> RangePartitions:
-    """RP-23: what the texts say; the names are the property's (RP-1), and `on` lists the range columns.
+    """RP-23: the range partitions in these texts. The names are those in the property (RP-1), and `on` lists the range
+    columns.
 
-    UnknownOptionError, `where` says of what, UnknownColumnError, or InvalidArgumentError naming the text.
+    Raises UnknownOptionError, whose location is `where`, UnknownColumnError, or InvalidArgumentError, which names the
+    text.
     """
     unknown = next((name for name in texts if name not in _PARSERS and name != "on"), None)
     if unknown is not None:
@@ -49,9 +51,9 @@ def range_partitions_of_text(texts: Mapping[str, str], schema: Schema, *, where:
 
 
 def texts_of_range_partitions(defined: DefinedPartitions) -> dict[str, str]:
-    """RP-23: the texts that say what exists, settings of their default value left out.
+    """RP-23: the texts that define these range partitions. Settings with a default value are omitted.
 
-    A bound that is split behind a value is two that touch: `splits` lie before values.
+    `splits` are before values only, so a bound with a split after a value becomes two touching bounds.
     """
     behind = [split for split in defined.splits if split.after]
     bounds = [piece for bound in defined.bounds for piece in _pieces(bound, behind)]
@@ -140,4 +142,4 @@ _PARSERS: Final[dict[str, tuple[str, Callable[[str, Sequence[str], Schema], Any]
     "protect": ("protect", parse_ranges),
     "max-drops": ("max_drops", _whole),
 }
-"""The entries of the property: the argument of `RangePartitions`, and what reads its text."""
+"""The entries of the property, each with the argument of `RangePartitions` and the parser of its text."""

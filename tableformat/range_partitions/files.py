@@ -1,4 +1,4 @@
-"""Where data files lie among range partitions, from their manifest entries alone."""
+"""The range partitions of data files, determined from their manifest entries alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tableformat.range_partitions.defined import DefinedPartitions
 
 @dataclass(frozen=True, slots=True)
 class FilePlaces:
-    """Sorted disjoint ranges, to ask for the place of many files."""
+    """Sorted disjoint ranges, prepared to locate many files."""
 
     ranges: Sequence[Range]
     lowers: list[bytes]
@@ -30,25 +30,25 @@ class FilePlaces:
         return cls(ranges, [each.lower.encoded for each in ranges], [each.upper.encoded for each in ranges])
 
     def touched(self, file: KeyBounds) -> range:
-        """The indexes of the ranges that a row of the file can lie in, as far as its bounds tell."""
+        """The indexes of the ranges that may contain a row of the file, judged by its bounds."""
         return range(bisect_right(self.uppers, file.lower), bisect_right(self.lowers, file.upper))
 
     def holder(self, file: KeyBounds) -> int | None:
-        """The index of the range that all rows of the file lie in; None where there is none, or it is not known."""
+        """The index of the range that contains all rows of the file. None if no range does, or if that is unknown."""
         index = bisect_right(self.lowers, file.lower) - 1
         return index if index >= 0 and file.upper <= self.uppers[index] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Straddling:
-    """The place of a file that may have rows in several range partitions, or in one and outside."""
+    """The result for a file that may have rows in several range partitions, or both in one and outside."""
 
     file_path: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlaces:
-    """The partitions of a table, to ask which one holds a file."""
+    """The partitions of a table, prepared to find the one that contains a file."""
 
     key: KeyColumns
     places: FilePlaces
@@ -58,7 +58,7 @@ class PartitionPlaces:
         return cls(defined.key, FilePlaces.of(list(defined.partitions())))
 
     def of_file(self, data: DataFile) -> tuple[str, int] | Straddling:
-        """RP-16: the partition, or the gap between two, that all rows of the file lie in."""
+        """RP-16: the partition, or the gap between two partitions, that contains all rows of the file."""
         bounds = key_bounds(data, self.key)
         holder = self.places.holder(bounds)
         if holder is not None:
@@ -70,8 +70,9 @@ class PartitionPlaces:
 def partitions_of_files(
     defined: DefinedPartitions, data_files: Sequence[DataFile]
 ) -> list[tuple[Range, ...] | Straddling]:
-    """For each file what the partition covers that all its rows lie in: one range, all that no bound covers for the
-    default partition, the step that its rows add on demand (RP-9), or nothing where no row is taken."""
+    """For each file, the ranges covered by the partition that contains all its rows. This is one range for a partition,
+    and all uncovered ranges for the default partition. On demand, it is the step that the rows add (RP-9). It is empty
+    if no row is accepted."""
     places = PartitionPlaces.of(defined)
     return [_ranges_of(defined, places, data) for data in data_files]
 
@@ -95,13 +96,13 @@ def _ranges_of(defined: DefinedPartitions, places: PartitionPlaces, data: DataFi
 
 
 def default_ranges(defined: DefinedPartitions) -> list[Range]:
-    """RP-10: what the default partition takes: all that no bound covers."""
+    """RP-10: the ranges of the default partition, which are all ranges that no bound covers."""
     return without(Range(START, END), defined.bounds)
 
 
 def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) -> list[DataFile]:
-    """RP-6: the files that may hold a row which no bound covers. A file never crosses a gap, so one bound holds each of
-    the others."""
+    """RP-6: the files that may have a row which no bound covers. A file never crosses a gap, so each of the other files
+    is contained in one bound."""
     if defined.takes_every_row:
         return []
     places = FilePlaces.of(defined.bounds)
@@ -109,7 +110,7 @@ def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) 
 
 
 def steps_of_files(defined: DefinedPartitions, data_files: Sequence[DataFile]) -> tuple[list[Range], list[DataFile]]:
-    """RP-9: the missing steps that the rows of files lie in, and the files whose rows lie where none may be added."""
+    """RP-9: the missing steps with rows of the files, and the files with rows in steps that may not be added."""
     assert defined.steps is not None, "asked of partitions on demand"
     assert defined.on_demand is not None, "asked of partitions on demand"
     limits = defined.on_demand.limits
@@ -127,7 +128,7 @@ def steps_of_files(defined: DefinedPartitions, data_files: Sequence[DataFile]) -
 
 
 def _extent(defined: DefinedPartitions, data: DataFile) -> tuple[int, int] | None:
-    """The smallest and largest value of the range column; None where the entry does not tell."""
+    """The smallest and largest value of the range column. None if the entry does not have them."""
     field_id, column_type = defined.key.field_ids[0], defined.key.types[0]
     lower, upper = (data.lower_bounds or {}).get(field_id), (data.upper_bounds or {}).get(field_id)
     if lower is None or upper is None:

@@ -3,7 +3,8 @@
     metadata log    v1: [0, 10)    v2: [0, 10), [10, 20)    v3: [10, 20), snapshot 7
     history         [0, 10) defined    [10, 20) added       [0, 10) retired by snapshot 7
 
-Before the oldest metadata file of the log, the summaries of snapshots show drops, and nothing shows additions.
+For the time before the oldest metadata file in the log, drops follow from the summaries of snapshots. Additions are
+unknown.
 """
 
 from __future__ import annotations
@@ -45,20 +46,21 @@ class RangeChange:
     """One change of one range."""
 
     change: str
-    """defined, existing, added, dropped, split, merged, retired, restored, removed; changed for other settings."""
+    """One of defined, existing, added, dropped, split, merged, retired, restored and removed, or changed for other
+    settings."""
     changed_at: int | None = None
-    """In milliseconds since 1970-01-01 UTC; None if it is older than the log."""
+    """Milliseconds since 1970-01-01 UTC; None if the change is older than the log."""
     snapshot_id: int | None = None
     """None if the commit changed only the property."""
     partition: str | None = None
     border: str | None = None
-    """Where a partition was split, or two were merged."""
+    """The border at which a partition was split, or two were merged."""
     tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The table in one metadata file."""
+    """The state of the table in one metadata file."""
 
     document: Mapping[str, Any]
 
@@ -77,7 +79,7 @@ class _State:
 
     @property
     def is_first(self) -> bool:
-        """Whether the table was created with it."""
+        """Whether this metadata file created the table."""
         return not self.document.get("metadata-log") and not self.snapshots
 
     def schema(self) -> Schema:
@@ -86,7 +88,7 @@ class _State:
 
 
 def range_partition_history(metadata: TableMetadata, io: FileIO) -> pa.Table:
-    """RP-33: a row for each change of a range, the oldest first."""
+    """RP-33: a row for each change of a range, oldest first."""
     documents = [*logged_documents(metadata, io), json.loads(metadata.model_dump_json())]
     states = [_State(document) for document in documents]
     now = metadata.schema()
@@ -98,7 +100,7 @@ def range_partition_history(metadata: TableMetadata, io: FileIO) -> pa.Table:
 
 
 def _before_the_log(oldest: _State, now: Schema) -> Iterator[RangeChange]:
-    """Changes that the summaries of snapshots record, of snapshots as old as the oldest metadata file."""
+    """Changes in the summaries of snapshots that are not newer than the oldest metadata file."""
     for snapshot in sorted(oldest.snapshots, key=lambda each: int(each["timestamp-ms"])):
         summary = snapshot.get("summary") or {}
         if COVERAGE_BEFORE not in summary:
@@ -129,7 +131,7 @@ def _first(oldest: _State, now: Schema) -> Iterator[RangeChange]:
 
 
 def _between(before: _State, after: _State, now: Schema) -> Iterator[RangeChange]:
-    """One commit."""
+    """The changes of one commit."""
     if before.text == after.text:
         return
     known = {snapshot["snapshot-id"] for snapshot in before.snapshots}
@@ -169,12 +171,12 @@ def _differences(before: DefinedPartitions | None, after: DefinedPartitions | No
 
 
 def _missing(one: DefinedPartitions, other: DefinedPartitions) -> list[str]:
-    """The ranges that exist in one and not in the other."""
+    """The ranges that exist in `one` and not in `other`."""
     return [one.text(part) for bound in one.bounds for part in without(bound, other.bounds)]
 
 
 def _new_borders(one: DefinedPartitions, other: DefinedPartitions) -> Sequence[Cut]:
-    """The splits of the other one that lie inside a bound of this one and do not cut it."""
+    """The splits of `other` that are inside a bound of `one` and are not borders there."""
     return [
         cut
         for cut in other.splits
@@ -183,6 +185,6 @@ def _new_borders(one: DefinedPartitions, other: DefinedPartitions) -> Sequence[C
 
 
 def _border(change: str, cut: Cut, defined: DefinedPartitions) -> RangeChange:
-    """Of the partition that has no border there."""
+    """The change of a border, in the partition that does not have the border."""
     whole = next(each for each in defined.partitions() if each.lower < cut < each.upper)
     return RangeChange(change=change, partition=defined.text(whole), border=values_text(defined.key, cut.values))

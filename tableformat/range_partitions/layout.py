@@ -1,4 +1,4 @@
-"""Range partitions and Iceberg's partition spec: which transform a step is, and whether files align (RP-7)."""
+"""Range partitions and Iceberg's partition spec: the transform for a step, and whether files align (RP-7)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _COARSER: Final = {
     "month": ("month", "year"),
     "year": ("year",),
 }
-"""Of each unit of a transform, the units of steps whose borders are borders of it too."""
+"""For each unit of a transform, the units of steps whose borders are also borders of the transform."""
 
 
 def partition_field_of(defined: DefinedPartitions, given: PartitionSpec) -> str | None:
-    """RP-7: the partition field that a new table gets besides those given, as text; None where no transform makes one
-    partition of each range, or where one of the range column is given."""
+    """RP-7: the partition field that is added to the fields of a new table, as text. None if no transform creates one
+    partition for each range, or if a field of the range column is given."""
     if len(defined.key) > 1 or any(field.source_id == defined.key.field_ids[0] for field in given.fields):
         return None
     column = '"' + defined.key.names[0].replace('"', '""') + '"'
@@ -49,7 +49,7 @@ def partition_field_of(defined: DefinedPartitions, given: PartitionSpec) -> str 
 
 
 def is_aligned(defined: DefinedPartitions, spec: PartitionSpec) -> bool:
-    """RP-7: whether rows of one partition of the spec always lie in one range partition, or one gap."""
+    """RP-7: whether all rows in one partition of the spec are always in the same range partition or gap."""
     if _is_one_partition(defined):
         return True
     if len(defined.key) > 1:
@@ -58,7 +58,7 @@ def is_aligned(defined: DefinedPartitions, spec: PartitionSpec) -> bool:
 
 
 def _is_one_partition(defined: DefinedPartitions) -> bool:
-    """Whether all rows that are taken lie in one."""
+    """Whether all accepted rows are in one range partition."""
     takes_others = defined.has_default or defined.on_demand is not None
     return len(defined.bounds) == 1 and not defined.splits and defined.steps is None and not takes_others
 
@@ -94,6 +94,6 @@ def _steps_of(defined: DefinedPartitions, field: PartitionField) -> Steps | None
 
 
 def _is_point(bound: Range) -> bool:
-    """Whether the bound is that of one value."""
+    """Whether the bound contains one value."""
     lower, upper = bound.lower, bound.upper
     return bool(lower.values) and lower.values == upper.values and not lower.after and upper.after

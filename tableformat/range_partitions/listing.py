@@ -1,4 +1,4 @@
-"""The partitions of a snapshot and what lies in them, from manifests alone (RP-14)."""
+"""The partitions of a snapshot and their contents, from manifests alone (RP-14)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _MOMENT: Final = pa.timestamp("ms", tz="UTC")
 
 @dataclass(slots=True)
 class _Contents:
-    """What lies in one partition."""
+    """The contents of one partition."""
 
     file_count: int = 0
     record_count: int = 0
     is_exact: bool = True
-    """No file straddles a border and no delete reaches the partition."""
+    """True if no file crosses a border and no delete applies to the partition."""
     total_bytes: int = 0
     straddling_file_count: int = 0
     deletes: dict[DeleteKind, int] = field(default_factory=lambda: dict.fromkeys(DeleteKind, 0))
@@ -52,7 +52,7 @@ class _Contents:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the rows of a file may lie."""
+    """The possible locations of a file's rows."""
 
     touched: range
     outside: bool
@@ -64,7 +64,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class PartitionContents:
-    """The partitions in order, what lies in each, and what lies in none."""
+    """The partitions in order, their contents, and rows outside of all partitions."""
 
     defined: DefinedPartitions
     partitions: list[Range]
@@ -72,15 +72,15 @@ class PartitionContents:
     elsewhere: _Contents
     """Files, or parts of files, that no bound covers."""
     straddling_file_count: int = 0
-    """Each counted once."""
+    """Each file is counted once."""
 
     def at(self, place: _Place) -> list[_Contents]:
-        """What lies at a place, in each partition of it and outside."""
+        """The contents of each partition that the location touches, and of the rows outside."""
         inside = [self.contents[index] for index in place.touched]
         return [*inside, self.elsewhere] if place.outside else inside
 
     def rows(self) -> list[_Row]:
-        """RP-14: one row a partition; the default one, or rows that nothing covers, last."""
+        """RP-14: one row for each partition. The default partition, or uncovered rows, come last."""
         rows = [
             _Row(each, "live" if inside.file_count else "empty", inside)
             for each, inside in zip(self.partitions, self.contents, strict=True)
@@ -101,8 +101,8 @@ class _Row:
 
 
 def partition_list(view: SnapshotView, defined: DefinedPartitions) -> pa.Table:
-    """RP-14, RP-30: the partitions of a snapshot in order, and the retired ranges that it lacks, with what lies in
-    them. Reads manifests and no other file."""
+    """RP-14, RP-30: the partitions of a snapshot in order, and the retired ranges that it lacks, with their contents.
+    Only manifests are read."""
     rows = partition_contents(view, defined).rows()
     rows += [row for each in retired_from(view) if each.key == defined.key for row in _retired_rows(view, each)]
     return _to_arrow(defined, sorted(rows, key=_order))
@@ -113,7 +113,7 @@ def _order(row: _Row) -> tuple[bool, bytes, bool]:
 
 
 def _retired_rows(view: SnapshotView, retired: RetiredRange) -> list[_Row]:
-    """What the tag keeps of each range."""
+    """The contents of each retired range, which the tag keeps."""
     kept = view_of_tag(view.metadata, view.io, retired.tag)
     found = partition_contents(kept, DefinedPartitions(key=retired.key, bounds=retired.ranges))
     return [
@@ -149,7 +149,7 @@ def _moment(moment_ms: int | None) -> datetime | None:
 
 
 def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> PartitionContents:
-    """RP-14: reads manifests and no other file."""
+    """RP-14: the partitions and their contents. Only manifests are read."""
     partitions = list(defined.partitions())
     found = PartitionContents(defined, partitions, [_Contents() for _ in partitions], _Contents())
     places = FilePlaces.of(partitions)
@@ -178,12 +178,12 @@ def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> Partit
 
 
 def listing_schema(defined: DefinedPartitions) -> pa.Schema:
-    """The schema of the list, whatever there is."""
+    """The schema of the list. It does not depend on the contents."""
     return _to_arrow(defined, []).schema
 
 
 def _place_of(places: FilePlaces, bounds: KeyBounds) -> _Place:
-    """The partitions that a file touches, as far as its bounds tell, and whether a row may lie outside of all."""
+    """The partitions that a file touches, judged by its bounds, and whether a row may be outside of all of them."""
     touched = places.touched(bounds)
     ranges = [places.ranges[index] for index in touched]
     if not ranges:
@@ -194,7 +194,7 @@ def _place_of(places: FilePlaces, bounds: KeyBounds) -> _Place:
 
 
 def _reach(places: FilePlaces, defined: DefinedPartitions, delete: DeleteFile) -> _Place:
-    """Where a delete may delete: by its bounds of the first range column, everywhere without."""
+    """The partitions to which a delete may apply, by its bounds of the first range column. All without bounds."""
     field_id, column_type = defined.key.field_ids[0], defined.key.types[0]
     lower, upper = (delete.lower_bounds or {}).get(field_id), (delete.upper_bounds or {}).get(field_id)
     first = None if lower is None else encode_bound(lower, column_type, is_upper=False)
@@ -214,7 +214,7 @@ def _add_file(contents: _Contents, entry: ManifestEntry, moments: dict[int, int]
 
 
 def range_ends(key: KeyColumns, cuts: Sequence[Cut | None]) -> pa.Array:
-    """One value where there is one range column, else a struct; null is open."""
+    """One value for a single range column, otherwise a struct. Null is an open end."""
     columns = []
     for position, key_type in enumerate(key.types):
         values: list[Any] = [

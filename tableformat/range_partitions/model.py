@@ -1,4 +1,4 @@
-"""What users write: `RangePartitions`, `bound` and `list_partitions`, plain data that is bound to a schema later."""
+"""Definitions by users: `RangePartitions`, `bound` and `list_partitions`. Plain data, bound to a schema later."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError
 
 Values: TypeAlias = Any
-"""One value, or a tuple of leading values of the range columns; None is open."""
+"""One value, or a tuple of leading values of the range columns. None is an open end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """One range that exists; `bound()` makes it."""
+    """One existing range; `bound()` creates it."""
 
     lower: Values = None
     upper: Values = None
@@ -30,7 +30,7 @@ BoundLike: TypeAlias = Bound | tuple[Values, Values]
 def bound(
     lower: Values = None, upper: Values = None, *, lower_inclusive: bool = True, upper_inclusive: bool = False
 ) -> Bound:
-    """RP-2: a range by its ends, each of them part of it or not. None is open.
+    """A range, given by its ends, both either included or excluded. None is an open end.
 
     >>> bound(2011, 2015, upper_inclusive=True).upper
     2015
@@ -45,7 +45,7 @@ def point(value: Values) -> Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangePartitions:
-    """Which ranges of the key space exist, empty ones included. Checked when a table is created with it.
+    """The existing ranges of the key space, including empty ones. They are checked when a table is created with them.
 
     >>> from datetime import datetime
     >>> RangePartitions(on=["ts"], bounds=[(datetime(2024, 1, 1), datetime(2024, 4, 1))], step="1 day").step
@@ -55,35 +55,35 @@ class RangePartitions:
     on: Sequence[str]
     """The range columns, most significant first: required, top-level, not floating point."""
     bounds: Sequence[BoundLike] | None = None
-    """The ranges that exist. By default one unbounded range; `[]` is no range, which rejects every row.
+    """The existing ranges. By default, there is one unbounded range. With `[]`, every row is rejected.
 
-    A step, on demand or with a window, and a default partition start without a range.
+    Steps with on_demand or with a window, and a default partition, start without a range.
     """
     splits: Sequence[Values] = ()
-    """Where bounds are cut into partitions, besides their steps."""
+    """Borders at which bounds are divided into partitions, in addition to steps."""
     step: str | int | None = None
-    """`"1 day"`, in hours, days, weeks, months or years, or a whole number: bounds are cut at its multiples."""
+    """`"1 day"`, in hours, days, weeks, months or years, or a whole number. Bounds are divided at its multiples."""
     origin: Values = None
-    """A border of steps; by default zero, or midnight of 1970-01-01 in `time_zone`."""
+    """A border of steps. The default is zero, or midnight of 1970-01-01 in `time_zone`."""
     time_zone: str = "UTC"
-    """Of days, weeks, months and years of a column with a time zone."""
+    """The zone for days, weeks, months and years of a column with a time zone."""
     on_demand: bool = False
-    """Rows in a missing step add it, in the commit that adds the rows."""
+    """Whether rows in a missing step create it, in the commit that adds the rows."""
     on_demand_limits: BoundLike | None = None
-    """Where that may happen."""
+    """The range in which steps may be created on demand."""
     max_new_per_commit: int = 100
     default: bool = False
-    """One more partition takes what no bound covers."""
+    """Whether an additional partition accepts rows that no bound covers."""
     retain: str | int | None = None
-    """A window drops partitions that end at or before now less this."""
+    """A window drops partitions whose end is at least this long ago."""
     ahead: int = 0
-    """Steps after the current one that a window adds."""
+    """Number of steps after the current one that a window adds."""
     keep_latest: int = 0
-    """The newest so many partitions are never dropped by a window."""
+    """Number of newest partitions that a window never drops."""
     protect: Sequence[BoundLike] = ()
-    """Partitions that meet one of these are never dropped by a window."""
+    """A window never drops partitions that overlap one of these ranges."""
     max_drops: int | None = None
-    """Partitions that one advance of a window drops, the oldest first."""
+    """Maximum number of partitions that one advance of a window drops, oldest first."""
 
     def __post_init__(self) -> None:
         if isinstance(self.on, str):
@@ -91,7 +91,7 @@ class RangePartitions:
 
 
 def list_partitions(column: str, values: Sequence[Values], *, default: bool = False) -> RangePartitions:
-    """RP-2: one partition for each value of a column.
+    """One partition for each value of a column.
 
     >>> list_partitions("region", ["Asia", "Europe"]).on
     ['region']
@@ -102,7 +102,7 @@ def list_partitions(column: str, values: Sequence[Values], *, default: bool = Fa
 
 
 def as_bound(given: Any) -> Bound:
-    """A pair or a Bound as a Bound. InvalidArgumentError for anything else."""
+    """Convert a pair or a Bound to a Bound. Raises InvalidArgumentError for any other value."""
     if isinstance(given, Bound):
         return given
     if isinstance(given, tuple | list) and len(given) == 2:

@@ -1,4 +1,4 @@
-"""Which ranges existed at an earlier snapshot (RP-32)."""
+"""The ranges that existed at an earlier snapshot (RP-32)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tableformat.range_partitions.summary import COVERAGE_BEFORE
 
 
 def partitions_at(view: SnapshotView, branch: str) -> DefinedPartitions | None:
-    """RP-32: the range partitions of a snapshot. The head of the branch that is read has the current ones. None if the
+    """RP-32: the range partitions at a snapshot. The head of the branch that is read has the current ones. None if the
     table had no range partitions."""
     text = _property_at(view, branch)
     return None if text is None else partitions_of_text(text, view.metadata.schema(), view.schema)
 
 
 def partitions_listed_at(view: SnapshotView, branch: str) -> DefinedPartitions:
-    """RP-32: the same for a list. InvalidArgumentError if the table had no range partitions."""
+    """RP-32: the same for a list. Raises InvalidArgumentError if the table had no range partitions."""
     defined = partitions_at(view, branch)
     if defined is None:
         is_now = RANGE_PARTITIONS in view.metadata.properties
@@ -40,7 +40,8 @@ def partitions_listed_at(view: SnapshotView, branch: str) -> DefinedPartitions:
 
 
 def partitions_of_text(text: str, now: Schema, then: Schema) -> DefinedPartitions:
-    """The range partitions of an earlier property: in the columns of now, or of then if one of them is gone."""
+    """The range partitions of an earlier property. They have the current columns, or the earlier ones if one of them
+    was dropped."""
     defined = range_partitions_of({RANGE_PARTITIONS: text}, _schema_with(_field_ids(text), now, then))
     assert defined is not None, "there is a property"
     return defined
@@ -57,8 +58,8 @@ def _schema_with(field_ids: Sequence[int], now: Schema, then: Schema) -> Schema:
 
 
 def _coverage_before(summary: Mapping[str, str]) -> str | None:
-    """The property before the commit of a snapshot with this summary; "" if there was none, None if the commit did not
-    change it."""
+    """The property before the commit of a snapshot with this summary. "" if the table had none, None if the commit did
+    not change it."""
     return summary.get(COVERAGE_BEFORE)
 
 
@@ -77,7 +78,8 @@ def _property_at(view: SnapshotView, branch: str) -> str | None:
 
 
 def _oldest_with(snapshot: Snapshot, view: SnapshotView) -> TableMetadata:
-    """The oldest readable metadata with the snapshot: the one that its commit wrote, unless the log is shorter."""
+    """The oldest readable metadata that contains the snapshot. Its commit wrote this metadata, unless the log is too
+    short."""
     for _, logged in logged_since(view.metadata, view.io, snapshot.timestamp_ms):
         if logged is not None and snapshot_by_id(logged, snapshot.snapshot_id) is not None:
             return logged

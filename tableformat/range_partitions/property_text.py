@@ -30,7 +30,7 @@ _NAMES: Final = frozenset(
 
 
 def to_property(defined: DefinedPartitions) -> str:
-    """RP-1: the property's text. InvalidArgumentError above 64 KiB."""
+    """RP-1: the text of the property. Raises InvalidArgumentError above 64 KiB."""
     key, window = defined.key, defined.window
     value: dict[str, Any] = {
         "version": VERSION,
@@ -69,15 +69,15 @@ def _numbers(window: Window) -> dict[str, int | None]:
 
 
 def range_partitions_of(properties: Mapping[str, str], schema: Schema) -> DefinedPartitions | None:
-    """RP-1: the table's range partitions; None where it has none. For writers: UnsupportedFeatureError for a version,
-    or an entry, that is not known, and for range columns that are gone or became nullable."""
+    """RP-1: the table's range partitions, for writers; None if it has none. Raises UnsupportedFeatureError for an
+    unknown version or entry, and for range columns that were dropped or became nullable."""
     text = properties.get(RANGE_PARTITIONS)
     return None if text is None else _parsed(text, tuple(schema.fields))
 
 
 def check_metrics(given: Mapping[str, str], properties: Mapping[str, str], schema: Schema) -> None:
-    """FM-8, RP-7: the metrics that a caller asks for, of a table that has `properties`. UnknownColumnError or
-    InvalidArgumentError where there can be no such ones."""
+    """FM-8, RP-7: check the metrics properties that a caller sets, for a table with `properties`. Raises
+    UnknownColumnError or InvalidArgumentError if they are invalid."""
     check_metrics_columns(given, schema)
     asked = {name: value for name, value in given.items() if name.startswith(METRICS)}
     defined = range_partitions_of(properties, schema) if asked else None
@@ -167,8 +167,8 @@ def range_from_json(key: KeyColumns, given: Any) -> Range:
 
 
 def refuse_coverage_set_by_hand(given: Mapping[str, str]) -> None:
-    """RP-1: InvalidArgumentError for the property among those that a caller sets: a range that is taken away without a
-    snapshot would let a concurrent append through."""
+    """RP-1: raise InvalidArgumentError if a caller sets the property. Removing a range without a snapshot would not
+    conflict with a concurrent append."""
     if RANGE_PARTITIONS in given:
         raise InvalidArgumentError(
             f"{RANGE_PARTITIONS} is not set by hand: create_table(range_partitions=...) defines range partitions, "

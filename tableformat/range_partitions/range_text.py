@@ -1,4 +1,4 @@
-"""Parses ranges that people wrote: `[2024-01-01, 2024-02-01)`, `(-inf, 5]`, `VALUE = Asia`, `[(a, 1), (b))`."""
+"""Parses ranges in text form: `[2024-01-01, 2024-02-01)`, `(-inf, 5]`, `VALUE = Asia`, `[(a, 1), (b))`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tableformat.range_partitions.model import Bound, point
 _OPEN: Final = ("", "-inf", "inf", "+inf")
 _VALUE: Final = "VALUE"
 _SPECIAL: Final = re.compile(r"""[,()'"]|^$""")
-"""What a name is quoted for."""
+"""Characters that require quotes around a name."""
 
 
 def parse_range(text: str, on: Sequence[str], schema: Schema) -> Bound:
-    """RP-23: the range that the text writes, as `partitions` lists it. A tuple is in parentheses, a text with a
-    comma in quotes. InvalidArgumentError for anything else."""
+    """RP-23: the range in the text, in the form that `partitions` lists. A tuple is in parentheses, a text with a comma
+    in quotes. Raises InvalidArgumentError for any other text."""
     bare = text.strip()
     head, separator, value = bare.partition("=")
     if separator and head.strip().upper() == _VALUE:
@@ -40,28 +40,28 @@ def parse_range(text: str, on: Sequence[str], schema: Schema) -> Bound:
 
 
 def parse_ranges(text: str, on: Sequence[str], schema: Schema) -> list[Bound]:
-    """RP-23: ranges with commas in between: `[2011, 2016), VALUE = 2020`."""
+    """RP-23: comma-separated ranges: `[2011, 2016), VALUE = 2020`."""
     return [parse_range(each, on, schema) for each in _parts(text, brackets="[(", closing="])")]
 
 
 def parse_names(text: str) -> list[str]:
-    """RP-23: columns with commas in between; a name with one is in quotes."""
+    """RP-23: comma-separated columns. A name that contains a comma is in quotes."""
     return [_unquoted(each) for each in _parts(text)]
 
 
 def names_text(names: Sequence[str]) -> str:
-    """RP-23: what `parse_names` reads as these."""
+    """RP-23: the names in the form that `parse_names` reads."""
     return ", ".join(quoted(name) if _SPECIAL.search(name) or name != name.strip() else name for name in names)
 
 
 def parse_ends(text: str, on: Sequence[str], schema: Schema) -> list[Any]:
-    """RP-23: values, or tuples in parentheses, with commas in between."""
+    """RP-23: comma-separated values, or tuples in parentheses."""
     return [parse_end(each, on, schema) for each in _parts(text)]
 
 
 def parse_end(text: str, on: Sequence[str], schema: Schema) -> Any:
-    """A value of the range column, or a tuple of leading values of several. Times without a zone are UTC where the
-    column has zones, as ranges are listed."""
+    """A value of the range column, or a tuple of leading values of several. If the column has time zones, a time
+    without a zone is UTC, as in lists of ranges."""
     where = "the range columns"
     inner = text[1:-1] if text.startswith("(") and text.endswith(")") and len(on) > 1 else text
     values = _parts(inner) if len(on) > 1 else [text]
@@ -86,7 +86,7 @@ def _value(given: str, name: str, schema: Schema, *, where: str) -> Any:
 
 
 def _parts(text: str, *, brackets: str = "(", closing: str = ")") -> list[str]:
-    """The parts between commas that are neither in quotes nor in brackets; none of an empty text."""
+    """The parts between commas that are neither in quotes nor in brackets. Empty for an empty text."""
     parts, depth, quote = [""], 0, ""
     for character in text:
         if quote:
@@ -103,7 +103,7 @@ def _parts(text: str, *, brackets: str = "(", closing: str = ")") -> list[str]:
 
 
 def _unquoted(text: str) -> str:
-    """A quote of the same kind inside is written twice."""
+    """The text without quotes. A doubled quote inside is one quote."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1].replace(text[0] * 2, text[0])
     return text

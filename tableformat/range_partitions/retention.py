@@ -1,8 +1,8 @@
-"""The table property `tableformat.retain`: rows that are older than their owner keeps them (MT-107).
+"""The table property `tableformat.retain`: the age up to which rows are kept (MT-107).
 
     ts: 30 days; ts: 7 days where region = 'EU'
 
-Each rule names a column of dates or moments, an age, and the values of other columns that it is limited to.
+Each rule has a column of dates or timestamps, an age, and optionally values of other columns.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _PINS: Final = frozenset({Operator.EQUAL, Operator.IN, Operator.IS_NULL})
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """One rule, fitted to the columns of a table."""
+    """One rule, bound to the columns of a table."""
 
     text: str
-    """As its owner wrote it."""
+    """The text that the table's owner wrote."""
     column: NestedField
     age: Duration
     where: BooleanExpression | None
-    """Values of other columns; None: all rows."""
+    """Values of other columns; None for all rows."""
     named: frozenset[str]
-    """The columns that the rule names."""
+    """The columns in the rule."""
 
     def cutoff(self, now: datetime) -> int:
-        """MT-107: the first value that stays, as an internal value of the column. A day that has begun counts as a
-        whole one, so that the cutoff moves once a day; of ages in hours once an hour."""
+        """MT-107: the first value that is kept, as an internal value of the column. A day that has begun counts as a
+        whole day, so the cutoff moves once a day. For ages in hours it moves once an hour."""
         column_type = self._type
         whole = timedelta(hours=1) if self.age.unit == "hour" else timedelta(days=1)
         begun = (now.astimezone(UTC) - _EPOCH) // whole * whole
@@ -66,7 +66,7 @@ class RetentionRule:
         return str(np.datetime64(self.cutoff(now), _unit_of(self._type)))
 
     def old_rows(self, now: datetime) -> BooleanExpression:
-        """The filter that old rows match; a null has no age and stays."""
+        """A filter for old rows. Rows with a null are kept, because they have no age."""
         is_old = LessThan(term=Reference(self.column.name), value=literal_of(self.cutoff(now), self._type))
         return is_old if self.where is None else And(self.where, is_old)
 
@@ -77,7 +77,7 @@ class RetentionRule:
 
 
 def retention_of(properties: Mapping[str, str], schema: Schema) -> tuple[RetentionRule, ...]:
-    """MT-107: the rules of a table; none where the property is not set. InvalidArgumentError, or UnknownColumnError,
+    """MT-107: the rules of a table; empty if the property is not set. Raises InvalidArgumentError or UnknownColumnError
     for a rule that does not fit the table."""
     text = properties.get(RETAIN)
     if text is None:
@@ -88,13 +88,13 @@ def retention_of(properties: Mapping[str, str], schema: Schema) -> tuple[Retenti
 
 
 def check_retention(given: Mapping[str, str], properties: Mapping[str, str], schema: Schema) -> None:
-    """MT-107, MT-108: the rules that a caller sets, of a table that has `properties`."""
+    """MT-107, MT-108: check the rules that a caller sets, for a table with `properties`."""
     if RETAIN in given:
         refuse_two_retentions({**properties, **given}, schema)
 
 
 def refuse_two_retentions(properties: Mapping[str, str], schema: Schema) -> None:
-    """MT-108: InvalidArgumentError where range partitions have an age on the column of a rule."""
+    """MT-108: raise InvalidArgumentError if range partitions also have an age on the column of a rule."""
     rules = retention_of(properties, schema)
     try:
         defined = range_partitions_of(properties, schema) if rules else None
@@ -112,7 +112,7 @@ def refuse_two_retentions(properties: Mapping[str, str], schema: Schema) -> None
 
 
 def refuse_column_of_retention(properties: Mapping[str, str], schema: Schema, name: str) -> None:
-    """MT-108: InvalidArgumentError for a column that a rule names, which would be dropped or renamed."""
+    """MT-108: raise InvalidArgumentError if a column in a rule is about to be dropped or renamed."""
     for rule in retention_of(properties, schema):
         if name in rule.named:
             raise InvalidArgumentError(
@@ -146,7 +146,7 @@ def _rule(text: str, schema: Schema) -> RetentionRule:
 
 
 def _pinned(bound: BoundFilter, text: str) -> frozenset[str]:
-    """The columns that a condition pins to values, so that the old rows are spans."""
+    """The columns that a condition limits to single values, so that old rows form spans."""
     terms = bound.terms if isinstance(bound, AllOf) else (bound,)
     names = set()
     for term in terms:

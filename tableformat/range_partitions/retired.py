@@ -1,8 +1,8 @@
-"""Retired ranges as their table properties describe them (RP-30).
+"""Retired ranges, as described by table properties (RP-30).
 
     tableformat.retired.<tag> = {"field-ids": [1], "branch": "main", "ranges": [[[0], [10]]], "retired-ms": 17672}
 
-The rows are in the tag's snapshot until the tag is dropped or expires.
+The rows remain in the tag's snapshot until the tag is dropped or expires.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from tableformat.range_partitions.summary import RETIRED_TAG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredRange:
-    """What one commit retired."""
+    """The ranges that one commit retired."""
 
     tag: str
-    """It keeps the rows."""
+    """The tag that keeps the rows."""
     branch: str
     key: KeyColumns
     """The range columns."""
     ranges: tuple[Range, ...]
     """Whole partitions, in order."""
     retired_ms: int | None = None
-    """When, in milliseconds since 1970-01-01 UTC. None if an older version of the library retired it."""
+    """The time in milliseconds since 1970-01-01 UTC. None if an older version of the library retired the ranges."""
 
     @property
     def text(self) -> str:
@@ -56,12 +56,12 @@ class RetiredRange:
 
     @property
     def note(self) -> str:
-        """Where its rows are."""
+        """A note that names the tag with the rows."""
         return f"{self.text} was retired, with its rows in the tag {self.tag!r}"
 
 
 def retired_text(key: KeyColumns, branch: str, ranges: Sequence[Range], retired_ms: int) -> str:
-    """The property of a retired range."""
+    """The property value of a retired range."""
     value = {
         "field-ids": list(key.field_ids),
         "branch": branch,
@@ -72,16 +72,16 @@ def retired_text(key: KeyColumns, branch: str, ranges: Sequence[Range], retired_
 
 
 def retired_in(properties: Mapping[str, str], schema: Schema) -> list[RetiredRange]:
-    """The retired ranges of a table, by tag. A range whose columns are gone is left out, and so is a property that
-    another program wrote and that describes no range: `restore` reports it."""
+    """The retired ranges of a table, by tag. A range whose columns no longer exist is omitted. A property of another
+    program that does not describe a range is also omitted; `restore` reports it."""
     tags = sorted(name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX))
     parsed = (_parsed(tag, properties[RETIRED_PREFIX + tag], schema) for tag in tags)
     return [each for each in parsed if each is not None]
 
 
 def retired_from(view: SnapshotView) -> list[RetiredRange]:
-    """RP-30: the retired ranges that are missing in a snapshot and can be restored. One that was retired later, or on
-    another branch, is not missing."""
+    """RP-30: the retired ranges that are missing in a snapshot and can be restored. A range is not missing if it was
+    retired later, or on another branch."""
     metadata = view.metadata
     found = [each for each in retired_in(metadata.properties, metadata.schema()) if each.tag in metadata.refs]
     line = list(ancestors(metadata, view.snapshot)) if found else []
@@ -89,19 +89,20 @@ def retired_from(view: SnapshotView) -> list[RetiredRange]:
 
 
 def unneeded_retired_properties(properties: Mapping[str, str], tags: Mapping[str, object]) -> list[str]:
-    """RP-31: the properties of retired ranges whose tag is not among those that stay."""
+    """RP-31: the properties of retired ranges whose tag is not in `tags`, the remaining tags."""
     return [
         name for name in properties if name.startswith(RETIRED_PREFIX) and name.removeprefix(RETIRED_PREFIX) not in tags
     ]
 
 
 def touched_by(bound: BoundFilter, retired: Sequence[RetiredRange]) -> list[RetiredRange]:
-    """RP-30: the retired ranges in which a row may match the filter."""
+    """RP-30: the retired ranges that may contain a row matching the filter."""
     return [each for each in retired if any(_may_match(bound, each.key, given) for given in each.ranges)]
 
 
 def retired_note(retired: Sequence[RetiredRange], key: KeyColumns, files: Sequence[DataFile]) -> str:
-    """RP-30: the retired ranges in which a row of these files may lie, as the end of a sentence; empty without one."""
+    """RP-30: the retired ranges that may contain a row of these files, as the end of a sentence. Empty without such
+    ranges."""
     bounds = [key_bounds(data, key) for data in files]
     notes = [
         each.note
@@ -127,8 +128,8 @@ def _parsed(tag: str, text: str, schema: Schema) -> RetiredRange | None:
 
 
 def retired_in_line(tag: str, kept_id: int, line: Sequence[Snapshot]) -> bool | None:
-    """RP-13: whether a history, the newest snapshot first, has the retirement after the tag's snapshot; None if it does
-    not lead to that snapshot."""
+    """RP-13: whether a history, with the newest snapshot first, contains the retirement directly after the tag's
+    snapshot. None if the history does not contain the tag's snapshot."""
     ids = [snapshot.snapshot_id for snapshot in line]
     if kept_id not in ids:
         return None
@@ -147,7 +148,7 @@ def _is_missing(retired: RetiredRange, metadata: TableMetadata, line: Sequence[S
     known = retired_in_line(retired.tag, kept.snapshot_id, line)
     if known is not None:
         return known
-    # The snapshot is older than the tag's, of another branch, or snapshots between them have expired.
+    # The snapshot is older than the tag's, is on another branch, or snapshots between them have expired.
     head = metadata.refs.get(retired.branch)
     descendants = ancestors(metadata, None if head is None else snapshot_by_id(metadata, head.snapshot_id))
     is_of_branch = any(each.snapshot_id == line[0].snapshot_id for each in descendants)
@@ -156,14 +157,14 @@ def _is_missing(retired: RetiredRange, metadata: TableMetadata, line: Sequence[S
 
 def _may_match(bound: BoundFilter, key: KeyColumns, given: Range) -> bool:
     def decide_leaf(leaf: Comparison) -> BoundFilter:
-        # Only the first range column has bounds of its own.
+        # Bounds are known only for the first range column.
         return decide(leaf, _statistics(key, given) if leaf.field.field_id == key.field_ids[0] else UNKNOWN)
 
     return residual(bound, decide_leaf) is not FALSE
 
 
 def _statistics(key: KeyColumns, given: Range) -> ColumnStatistics:
-    """The values of the first range column in a range. An excluded end of a text counts as included."""
+    """The values of the first range column in a range. An excluded end of a string column counts as included."""
     lower = None if given.lower.is_open else given.lower.values[0]
     upper = None if given.upper.is_open else given.upper.values[0]
     if len(key) == 1 and family_of(key.types[0]) is KeyFamily.INTEGER:

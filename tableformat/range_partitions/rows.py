@@ -1,4 +1,4 @@
-"""Where rows lie among range partitions: by search, a batch at a time."""
+"""Locates rows in range partitions, one batch at a time."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Counts = npt.NDArray[np.int64]
 
 _INT64_MAX: Final = 2**63 - 1
 _COUNTED_MIN: Final = 1 << 16
-"""Values this close together are counted, however few there are."""
+"""Values with a smaller spread than this are counted, even if there are only a few."""
 
 
 def covered(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Flags | None:
-    """RP-5: whether a bound covers each row; None where all are, which is told by the smallest and the largest value
-    where that is enough. `columns` are the range columns of the rows; a null is covered by nothing."""
+    """RP-5: whether a bound covers each row; None if all rows are covered. If possible, this is decided by the smallest
+    and largest values. `columns` are the range columns of the rows. A null is never covered."""
     if not defined.bounds:
         return np.zeros(len(columns[0]), np.bool_)
     extent = extent_of_rows(defined, columns)
@@ -46,7 +46,7 @@ def covered(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Flags | 
 
 
 def _covered_values(defined: DefinedPartitions, column: pa.Array) -> Flags:
-    """Of texts each distinct one is looked for once."""
+    """Whether a bound covers each value. For strings, each distinct value is searched for only once."""
     if family_of(defined.key.types[0]) is not KeyFamily.VARIABLE_BYTES or column.null_count:
         return deleted_mask([column], defined.spans)
     encoded = column.dictionary_encode()
@@ -58,7 +58,7 @@ def _covered_values(defined: DefinedPartitions, column: pa.Array) -> Flags:
 
 
 def extent_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Range | None:
-    """A range that holds all rows, from the extremes of each column; None where these are not told."""
+    """A range that contains all rows, from the extremes of each column; None if these are unknown."""
     extremes = []
     for column, key_type in zip(columns, defined.key.types, strict=True):
         if not len(column) or column.null_count or isinstance(column, pa.ExtensionArray):
@@ -73,7 +73,7 @@ def extent_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> R
 
 
 def _first(cut: Cut) -> int:
-    """The smallest whole number above the cut of a single column of such; beyond all of them for an open end."""
+    """The smallest whole number above a cut of a single integer column. It is out of range for an open end."""
     if cut.is_open:
         return _INT64_MAX + 1 if cut.after else -_INT64_MAX - 1
     value: int = cut.values[0]
@@ -81,13 +81,13 @@ def _first(cut: Cut) -> int:
 
 
 def cuts_below(defined: DefinedPartitions, cuts: Sequence[Cut], columns: Sequence[pa.Array]) -> Counts:
-    """How many of the sorted cuts lie below each row."""
+    """The number of sorted cuts below each row."""
     key = defined.key
     if len(columns) == 1 and family_of(key.types[0]) is KeyFamily.INTEGER:
         firsts = np.array([min(_first(cut), _INT64_MAX) for cut in cuts], np.int64)
         return np.searchsorted(firsts, values_as_int64(columns[0], key.types[0]), side="right").astype(np.int64)
     rows = encode_rows(list(columns), key.types)
-    # Sorting is stable: of equal bytes the cuts come first, and are below the rows.
+    # Sorting is stable: cuts precede rows with equal bytes, so they count as below the rows.
     together = pa.concat_arrays([pa.array([cut.encoded for cut in cuts], pa.large_binary()), rows])
     order = np.asarray(pc.sort_indices(together))
     below = np.empty(len(order), np.int64)
@@ -97,8 +97,8 @@ def cuts_below(defined: DefinedPartitions, cuts: Sequence[Cut], columns: Sequenc
 
 
 def partitions_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> tuple[list[tuple[int, int]], Counts]:
-    """RP-7: for each row the index of its place in a list of places; a place is a partition, a gap, or a missing step,
-    and the same in every batch."""
+    """RP-7: a list of locations, and for each row the index of its location. A location is a partition, a gap, or a
+    missing step. Its identifier is the same in every batch."""
     cuts = sorted({cut for bound in defined.bounds for cut in (bound.lower, bound.upper)} | set(defined.splits))
     extent = None if defined.steps is not None else extent_of_rows(defined, columns)
     if extent is not None and bisect_right(cuts, extent.lower) == bisect_right(cuts, extent.upper):
@@ -114,8 +114,8 @@ def partitions_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) 
 
 
 def _distinct(values: Counts) -> tuple[Counts, Counts]:
-    """The distinct values in order, and for each value its index among them. Values that lie close together are
-    counted, which is faster than sorting them."""
+    """The distinct values in order, and for each value its index among them. Values with a small spread are counted,
+    which is faster than sorting."""
     if not len(values):
         return values, values
     smallest, largest = int(values.min()), int(values.max())
@@ -128,7 +128,7 @@ def _distinct(values: Counts) -> tuple[Counts, Counts]:
 
 
 def missing_steps(steps: Steps, column: pa.Array, column_type: PrimitiveType) -> npt.NDArray[np.int64]:
-    """RP-9: the distinct ordinals of steps that the values lie in."""
+    """RP-9: the distinct ordinals of the steps that contain the values."""
     return np.unique(steps.ordinals(values_as_int64(column, column_type)))
 
 
@@ -143,8 +143,8 @@ def refusals(
     retired: Sequence[RetiredRange] = (),
 ) -> pa.Array:
     """RP-5: one sentence for each of the given rows: `no range partition covers ts = 2031-01-01; the nearest is
-    [2024-01-01, 2024-04-01)`. `where` are the ranges to look for the nearest in. RP-30: the sentence also names what
-    was retired there."""
+    [2024-01-01, 2024-04-01)`. The nearest range is taken from `where`. RP-30: the sentence also names retired ranges
+    that contain the row."""
     reasons = _uncovered(defined, columns, where, end)
     for each in retired:
         if each.key == defined.key:
@@ -169,7 +169,7 @@ def _uncovered(defined: DefinedPartitions, columns: Sequence[pa.Array], where: S
 
 
 def _nearest(defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range]) -> Counts:
-    """The range before the row, or the one behind it where that is nearer or the only one."""
+    """The index of the range before the row, or of the range after it if that is nearer or the only one."""
     if any(column.null_count for column in columns):
         return np.zeros(len(columns[0]), np.int64)
     before = cuts_below(defined, [each.upper for each in where], columns) - 1

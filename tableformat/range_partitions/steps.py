@@ -1,11 +1,11 @@
-"""Steps: borders by arithmetic, so that 10,000 days are one bound and not 10,000.
+"""Steps: borders that are computed, so that 10,000 days are one bound and not 10,000.
 
     ordinal     ...   -1        0        1        2
     values        |--------|--------|--------|--------|
                        origin
 
-Hours have 3,600 seconds in every zone; longer steps begin at midnight of the zone. What counts is the wall clock: a
-day has 23 or 25 hours where clocks change.
+Hours have 3,600 seconds in every zone. Longer steps begin at midnight in the zone. They follow the wall clock: a day
+has 23 or 25 hours when clocks change.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Duration:
 
     @property
     def text(self) -> str | int:
-        """As users write it."""
+        """The duration in the form that users write."""
         return self.count if self.unit is None else f"{self.count} {self.unit}{'s' if self.count > 1 else ''}"
 
 
 def parse_duration(given: Any, *, option: str) -> Duration:
-    """`"3 months"`, `"day"` or a whole number. InvalidArgumentError for anything else."""
+    """The duration in `"3 months"`, `"day"` or a whole number. Raises InvalidArgumentError for any other value."""
     if isinstance(given, int) and not isinstance(given, bool):
         count, unit = given, None
     else:
@@ -93,7 +93,7 @@ class Steps:
     """"UTC" for columns without a time zone."""
 
     def ordinals(self, values: npt.NDArray[np.int64]) -> Ordinals:
-        """The step that each value lies in."""
+        """The ordinal of the step that contains each value."""
         if self.duration.unit in _MONTHS:
             counted = self._floor_months(values)
         elif self._has_wall_clock:
@@ -102,7 +102,7 @@ class Steps:
             return (values - self.origin) // self._width
         if not self._has_wall_clock:
             return counted
-        # Where clocks were set back over midnight the wall clock runs twice through the end of a day.
+        # If clocks are set back over midnight, the wall clock passes the end of the day twice.
         counted = counted - (values < self.starts(counted))
         return counted + (values >= self.starts(counted + 1))
 
@@ -127,7 +127,7 @@ class Steps:
         return bool(self.starts(self.ordinals(np.array([value])))[0] == value)
 
     def less(self, value: int, duration: Duration) -> int:
-        """The value minus a duration; months end on their last day where the day does not exist."""
+        """The value minus a duration. If a month does not have the day, its last day is used."""
         if duration.unit in _MONTHS:
             months = duration.count * _MONTHS[duration.unit]
             return int(self._minus_months(value, months))
@@ -192,7 +192,7 @@ class Steps:
 
 
 def steps_of(column_type: PrimitiveType, duration: Duration, *, origin: int | None, zone: str, column: str) -> Steps:
-    """RP-4: InvalidArgumentError where the column has no such steps, both named."""
+    """RP-4: the steps of a column. Raises InvalidArgumentError, which names both, if the steps do not fit."""
     _check_unit(column_type, duration, option="step", column=column)
     if zone != "UTC":
         if not isinstance(column_type, _ZONED):
@@ -213,17 +213,17 @@ def steps_of(column_type: PrimitiveType, duration: Duration, *, origin: int | No
 
 
 def check_age(column_type: PrimitiveType, duration: Duration, *, column: str) -> None:
-    """InvalidArgumentError where a retention does not fit the column."""
+    """Raise InvalidArgumentError if a retention does not fit the column."""
     _check_unit(column_type, duration, option="retain", column=column)
 
 
 def moment_unit(column_type: PrimitiveType) -> Literal["us", "ns"]:
-    """In which a column of timestamps counts."""
+    """The unit of a timestamp column."""
     return _MOMENTS[type(column_type)]
 
 
 def values_as_int64(column: pa.Array, column_type: PrimitiveType) -> npt.NDArray[np.int64]:
-    """The internal values of a column without nulls, of a type that can have steps."""
+    """The internal values of a column without nulls, whose type supports steps."""
     plain = column.cast(arrow_type_of(column_type)) if column.type != arrow_type_of(column_type) else column
     width = pa.int32() if plain.type.bit_width == 32 else pa.int64()
     return np.asarray(plain.view(width)).astype(np.int64, copy=False)
@@ -241,7 +241,7 @@ def _check_unit(column_type: PrimitiveType, duration: Duration, *, option: str, 
 
 
 def _width_of(column_type: PrimitiveType, duration: Duration) -> int:
-    """Of one unit, in the column's internal representation."""
+    """The width of one unit, in the column's internal representation."""
     if duration.unit is None:
         return 1
     seconds = _SECONDS[duration.unit]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 COVERAGE_BEFORE: Final = "tableformat.range-partitions-before"
-"""In the summary of a snapshot whose commit changed what exists: the property before it; empty where there was none."""
+"""In the summary of a snapshot whose commit changed the existing ranges: the property before the commit. Empty if the
+table had none."""
 
 COVERAGE_DROPPED: Final = "tableformat.range-partitions-dropped"
 """In the summary of a snapshot that dropped ranges: the ranges, as JSON. The snapshot deleted nothing else (RP-25)."""

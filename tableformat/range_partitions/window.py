@@ -1,4 +1,4 @@
-"""The moving window: which steps are ahead of now, and which partitions are old (RP-11)."""
+"""The moving window: which steps are added ahead, and which partitions are old (RP-11)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ZONED = (TimestamptzType, TimestamptzNanoType)
 
 
 def now_of(defined: DefinedPartitions, now: Any) -> int:
-    """The moment of a window as a value of the range column; by default the clock's. InvalidArgumentError for a column
-    of numbers, which has no clock, and for a table without a window."""
+    """The current time of a window as a value of the range column, by default from the system clock. Raises
+    InvalidArgumentError for a column of numbers without `now`, and for a table without a window."""
     if defined.steps is None or not defined.window.is_set:
         raise InvalidArgumentError(
             "the table has no window: give create_table(range_partitions=...) a step, and retain= or ahead=."
@@ -33,7 +33,7 @@ def now_of(defined: DefinedPartitions, now: Any) -> int:
 
 
 def has_clock(defined: DefinedPartitions) -> bool:
-    """Whether the range column tells moments or days, so that now is known."""
+    """Whether the range column has timestamps or dates, so that the current time is known."""
     return not isinstance(defined.key.types[0], IntegerType | LongType)
 
 
@@ -45,7 +45,7 @@ def _clock(column_type: PrimitiveType) -> datetime:
 
 
 def steps_ahead(defined: DefinedPartitions, now: int) -> list[Range]:
-    """The step of now and the `ahead` ones after it, without what exists of them; none where nothing is added ahead."""
+    """The current step and the `ahead` steps after it, except existing parts. Empty if nothing is added ahead."""
     steps = _steps(defined)
     if not defined.window.ahead:
         return []
@@ -54,8 +54,8 @@ def steps_ahead(defined: DefinedPartitions, now: int) -> list[Range]:
 
 
 def old_partitions(defined: DefinedPartitions, now: int) -> list[Range]:
-    """RP-11: whole partitions whose upper end is at or below now less `retain`, the oldest first, as many as
-    `max_drops` allows; never one that is protected, nor one of the newest `keep_latest`."""
+    """RP-11: whole partitions whose upper end is at or before now minus `retain`, oldest first, at most `max_drops`.
+    Protected partitions and the newest `keep_latest` ones are excluded."""
     window = defined.window
     if window.retain is None:
         return []
