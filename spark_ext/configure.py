@@ -51,7 +51,7 @@ def configure(
 def attach(
     spark: AnySession, catalog: str = "lake", warehouse: str | os.PathLike[str] | None = None, **options: str
 ) -> AnySession:
-    """Add a catalog to a running session, classic or Connect. The arguments are those of `configure`.
+    """Add a catalog to a running session, classic or Connect. Takes the arguments of `configure`.
 
     The jar matches the running Spark, which may have a different version than the installed one. Spark loads SQL
     extensions only when a session starts, so the statements of specs/spark-sql.md are not added.
