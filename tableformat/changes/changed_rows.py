@@ -1,8 +1,8 @@
 """Finds the rows that the snapshots of a range inserted and deleted.
 
-snapshots that only added files     together: each data file is asked once which of their deletes reached
-                                    its rows, and which did first (CF-10)
-other snapshots                     one by one: what is alive on one side only (`plan`)
+snapshots that only added files     together: for each data file, the rows that their deletes reach, and
+                                    which delete was the first (CF-10)
+other snapshots                     one by one: rows that are alive before or after only (`plan`)
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from tableformat.scan.planner import file_filter, match_deletes, plan_scan
 from tableformat.storage.side_by_side import reader_count
 
 Entry = tuple[str, int | None]
-"""A data file of one age."""
+"""Identifies a data file with a given sequence number."""
 Positions: TypeAlias = npt.NDArray[np.int64]
-"""Of rows of one data file; rising."""
+"""Positions of rows in one data file, ascending."""
 Deleted: TypeAlias = Mapping[int, Sequence[tuple[DataFile, Positions]]]
-"""By sequence number the rows that its snapshot deleted."""
+"""For each sequence number, the rows that its snapshot deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundStretch:
-    """A stretch of which the deleted rows are known."""
+    """A stretch whose deleted rows are known."""
 
     stretch: Stretch
     deleted: Deleted
@@ -51,8 +51,8 @@ class FoundStretch:
     context: MergeContext
 
     def deletes(self, difference: Difference) -> list[tuple[FileScanTask, Positions]]:
-        """The rows that one of the snapshots deleted, less those of files that the filter rules out. The task has what
-        is left of the filter, and no deletes."""
+        """The rows that one of the snapshots deleted, without files that the filter rules out. A task has the residual
+        filter and no deletes."""
         filters = difference.filters
         rows = self.deleted.get(difference.snapshot.sequence_number or 0, ())
         if not rows or ChangeType.DELETE not in filters:
@@ -75,7 +75,7 @@ class FoundStretch:
         yield from change_tasks(snapshot, difference.ordinal, ChangeType.INSERT, whole)
 
     def tasks(self, difference: Difference) -> Iterator[ChangeTask]:
-        """CF-6: all of them, the deletes first."""
+        """CF-6: all tasks of one of the snapshots, deletes first."""
         deletes = (only_rows(task, PositionSet.from_array(rows)) for task, rows in self.deletes(difference))
         yield from change_tasks(difference.snapshot, difference.ordinal, ChangeType.DELETE, deletes)
         yield from self.inserts(difference)
@@ -88,11 +88,12 @@ def changed_rows(
     *,
     context: MergeContext,
 ) -> Iterator[ChangeTask]:
-    """CF-3, CF-6: the tasks that `plan_changes` plans, in the same order and with the same rows; deleted rows of
-    snapshots that only added files are known by then, and files without any have no task.
+    """CF-3, CF-6: the same tasks as `plan_changes`, with the same rows in the same order. The deleted rows of snapshots
+    that only added files are already known, so files without any have no task.
 
-    `view` says which table and in which schema rows are returned. Reads metadata, delete files and, of data files that
-    deletes may reach, the columns that these name. SnapshotNotFoundError where a parent has expired (CF-2).
+    `view` selects the table, and the schema of the returned rows. Metadata and delete files are read. Of data files
+    that deletes may reach, the columns of these deletes are read too. Raises SnapshotNotFoundError if a parent has
+    expired (CF-2).
     """
     for part in found_parts(view, snapshots, where, context=context):
         if isinstance(part, FoundStretch):
@@ -105,7 +106,7 @@ def changed_rows(
 def tasks_alone(
     part: Difference, view: SnapshotView, where: BooleanExpression | None, context: MergeContext
 ) -> Sequence[ChangeTask]:
-    """The tasks of a snapshot that is in no stretch."""
+    """The tasks of a snapshot that does not belong to a stretch."""
     return plan_snapshot(view, part.snapshot, where, context=context, ordinal=part.ordinal, diff=part.diff)
 
 
@@ -117,7 +118,7 @@ def found_parts(
     context: MergeContext,
     is_hasty: bool = False,
 ) -> Iterator[FoundStretch | Difference]:
-    """The parts of a range in their order, without snapshots that have no event which may match (`parts_of`)."""
+    """The parts of a range in order, without snapshots that have no matching event (`parts_of`)."""
     asked = [
         (ordinal, snapshot, filters)
         for ordinal, snapshot in enumerate(snapshots)
@@ -134,8 +135,9 @@ def found_parts(
 def _first_deleted(
     stretch: Stretch, view: SnapshotView, where: BooleanExpression | None, context: MergeContext
 ) -> Deleted | None:
-    """CF-10: a row went in the snapshot whose delete is the first to reach it, unless it was dead before the stretch or
-    since it was added. None where the deletes cannot be told apart by their numbers (`first_deletes`)."""
+    """CF-10: the deleted rows of a stretch. A row was deleted by the snapshot with the first delete that reaches it.
+    Rows that were already deleted before the stretch, or in the commit that added them, are excluded. None if the
+    sequence numbers do not distinguish the deletes (`first_deletes`)."""
     deletes = stretch.delete_files
     wants_deletes = any(ChangeType.DELETE in each.filters for each in stretch.differences)
     if not (deletes and wants_deletes):
@@ -161,7 +163,7 @@ def _first_deleted(
 
 
 def _by_number(data: DataFile, rows: Reached, dead: PositionSet | None) -> Iterator[tuple[int, Positions]]:
-    """The rows that went, by the number of the delete that took them."""
+    """The deleted rows, grouped by the sequence number of the delete."""
     went = delete_is_of_a_later_commit(rows.numbers, committed_sequence_number(data))
     if dead:
         went &= ~dead.mask(0, data.record_count)[rows.positions]
@@ -175,11 +177,11 @@ def _by_number(data: DataFile, rows: Reached, dead: PositionSet | None) -> Itera
 def _dead_before(
     data_files: Sequence[DataFile], before: SnapshotView, context: MergeContext, threads: int
 ) -> Mapping[Entry, PositionSet]:
-    """The rows of these files of a snapshot that are deleted in it."""
+    """The deleted rows of these files in an earlier snapshot."""
     if not data_files:
         return {}
     tasks = plan_scan(before, context=context, data_files=data_files).tasks
     found = deleted_positions_of(tasks, context, thread_count=threads)
     dead = {entry_of(task.data_file): positions for task, positions in zip(tasks, found, strict=True)}
-    # A file without a task is covered whole (RD-10).
+    # A file without a task is deleted completely (RD-10).
     return {entry_of(data): dead.get(entry_of(data), PositionSet.every(data.record_count)) for data in data_files}

@@ -25,12 +25,12 @@ from tableformat.scan.arrow_rows import ArrowRows, limited
 
 @checked_methods
 class Changes(ArrowRows):
-    """The rows that the snapshots of a range deleted and added, oldest snapshot first, its deletes before its inserts:
-    applied in that order to the rows of `from_snapshot_id` they give those of `to_snapshot_id` (CF-6).
+    """The rows that the snapshots of a range deleted and added, ordered by snapshot from oldest to newest, deletes
+    before inserts. Applied in that order, they convert the rows of `from_snapshot_id` to the rows of `to_snapshot_id`.
 
-    A delete carries the whole row that was deleted. An update is a delete and an insert. Columns are those of the table
-    and `_change_type` ("insert", "delete"), `_commit_version` (the snapshot's sequence number) and `_commit_timestamp`;
-    `_commit_snapshot_id`, and on v3 tables the row lineage columns, come when they are named.
+    A delete carries the whole deleted row. An update is a delete and an insert. The feed has the columns of the table,
+    `_change_type` ("insert", "delete"), `_commit_version` (the snapshot's sequence number) and `_commit_timestamp`.
+    `_commit_snapshot_id`, and on v3 tables the row lineage columns, are only returned if they are named.
 
     >>> feed = table.changes(columns=["_change_type", "_commit_version", "id1", "num_cal"])
     >>> feed.filter("id1 = 'B'").to_arrow().to_pylist()
@@ -45,11 +45,11 @@ class Changes(ArrowRows):
         limit: int | None = None,
         range_drops: str = "rows",
     ) -> None:
-        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
-        the order wanted; both may name the columns of the feed.
+        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars. `columns` are names in the
+        requested order. Both may name the columns of the feed.
 
-        UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError, UnsupportedFeatureError
-        for a table with a column of one of the feed's names.
+        Raises UnknownColumnError with the nearest name, InvalidPredicateError or InvalidArgumentError. Raises
+        UnsupportedFeatureError for a table with a column that has the name of a feed column.
         """
         view = replace(changes.view, schema=schema_with_change_columns(changes.view.schema))
         if columns is None:
@@ -64,7 +64,7 @@ class Changes(ArrowRows):
 
     @property
     def from_snapshot_id(self) -> int | None:
-        """The snapshot after which the feed begins; None: with the first one.
+        """The snapshot after which the feed begins. None if it begins with the first snapshot.
 
         >>> print(table.changes().from_snapshot_id)
         None
@@ -73,7 +73,7 @@ class Changes(ArrowRows):
 
     @property
     def to_snapshot_id(self) -> int | None:
-        """The last snapshot of the feed: what to begin the next one after.
+        """The last snapshot of the feed. The next feed begins after it.
 
         >>> seen = table.changes().to_snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -83,9 +83,12 @@ class Changes(ArrowRows):
         return self._range.to_snapshot_id
 
     def range_events(self) -> pa.Table:
-        """RP-25: with `range_drops="event"` the ranges that were dropped or retired, one row each, oldest first:
-        `event`, `range` as text, `lower`, `upper`, `tag` and the columns of the commit, by which they go between the
-        rows. InvalidArgumentError otherwise: the drops are rows of the feed, or were to be skipped.
+        """The dropped or retired ranges for `range_drops="event"`, one row each, oldest first: `event`, `range` as
+        text, `lower`, `upper`, `tag` and the columns of the commit. The commit columns determine their order among the
+        rows.
+
+        Raises InvalidArgumentError for other values of `range_drops`, because drops are then rows of the feed, or
+        skipped.
 
         >>> table.changes(range_drops="event").range_events().num_rows
         0
@@ -99,7 +102,7 @@ class Changes(ArrowRows):
         return events_of([drop for drop in drops if drop is not None])
 
     def plan(self) -> ChangePlan:
-        """Which files are read for the events of which snapshot. Reads metadata, and range delete files within a
+        """The files that are read for the events of each snapshot. Metadata is read, and range delete files within a
         budget.
 
         >>> result = table.delete_prefix({"id1": "A"})

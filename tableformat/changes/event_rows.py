@@ -1,9 +1,9 @@
 """Reads the events of a range as Arrow tables.
 
-The deleted rows of many small commits lie in the same data files. As many commits as fit into memory are read
-together, each file once, and their rows are put into the order of the events (CF-6):
+The deleted rows of many small commits are in the same data files. As many commits as fit into memory are read together,
+each file once. Their rows are then sorted into the order of the events (CF-6):
 
-    file 1   rows that went in   7 9 7        commit 7   file 1, file 2         then what it inserted
+    file 1   rows deleted in     7 9 7        commit 7   file 1, file 2         then its inserted rows
     file 2                       9 7     ->   commit 9   file 1, file 2
 """
 
@@ -37,11 +37,11 @@ from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 
 _GROUP_ROWS: Final = 256 * 1024
-"""Deleted rows that are in memory together; a commit that deleted more is read file by file."""
+"""Maximum number of deleted rows in memory. A commit with more deleted rows is read file by file."""
 _GROUP_BYTES: Final = 32 * 1024 * 1024
-"""The same in bytes as they are stored."""
+"""The same limit in bytes of the stored rows."""
 _GROUP_READ_BYTES: Final = 512 * 1024 * 1024
-"""The same in bytes as they are read: a column of texts that lies apart cannot be put into order beyond 2 GB."""
+"""The same limit in bytes of the rows in memory: a chunked column of strings cannot be reordered beyond 2 GB."""
 
 
 def event_rows(
@@ -52,7 +52,8 @@ def event_rows(
     *,
     is_hasty: bool = False,
 ) -> Iterator[pa.Table]:
-    """CF-6: the events that match, in their order, in `context.arrow_schema`. `is_hasty`: few of them may be enough."""
+    """CF-6: the matching events in order, with the schema `context.arrow_schema`. With `is_hasty`, the caller may need
+    only a few of them."""
     parts = found_parts(view, snapshots, where, context=context.merge, is_hasty=is_hasty)
     for is_stretch, alike in groupby(parts, key=lambda part: isinstance(part, FoundStretch)):
         if is_stretch:
@@ -89,7 +90,7 @@ class _Commit:
 
 
 def _groups(stretch: FoundStretch) -> Iterator[list[_Commit]]:
-    """Commits whose deleted rows fit into memory together; a large one alone."""
+    """Groups of commits whose deleted rows fit into memory together. A large commit is a group of its own."""
     group: list[_Commit] = []
     row_count = size_bytes = 0
     for difference in stretch.stretch.differences:
@@ -120,17 +121,17 @@ def _of_group(group: Sequence[_Commit], context: ReadContext) -> Iterator[pa.Tab
 
 @dataclass(frozen=True, slots=True)
 class _DeletedRows:
-    """The rows that the commits of a group deleted, commit by commit."""
+    """The deleted rows of a group of commits, ordered by commit."""
 
     rows: pa.Table
-    """In the columns to return and those of the filters, less those of the feed."""
+    """The returned columns and the columns of the filters, without the columns of the feed."""
     ends: Sequence[int]
-    """Where the rows of each commit begin, and at the end how many there are."""
+    """The start of each commit's rows, and finally the row count."""
     context: ReadContext
 
     @classmethod
     def read(cls, group: Sequence[_Commit], context: ReadContext) -> Self | None:
-        """None where they turn out to be too large to be in memory together."""
+        """Read the deleted rows of a group. None if they turn out to be too large for memory."""
         selected = Schema(*(field for field in context.selected.fields if field not in CHANGE_FIELDS))
         for commit in group:
             selected = with_filter_columns(selected, context.schema, _bound(commit, context))
@@ -151,7 +152,7 @@ class _DeletedRows:
         return cls(together.take(pa.array(order)), ends, context)
 
     def of(self, number: int, commit: _Commit) -> pa.Table:
-        """Those of one commit that match."""
+        """The matching rows of one commit."""
         start, end = self.ends[number], self.ends[number + 1]
         constants = constants_of(commit.difference.snapshot, ChangeType.DELETE)
         rows = _with_constants(self.rows.slice(start, end - start), end - start, constants)
@@ -159,19 +160,19 @@ class _DeletedRows:
 
 
 def _bound(commit: _Commit, context: ReadContext) -> BoundFilter:
-    """What is left of the filter for the rows that a commit deleted."""
+    """The residual filter for the rows that a commit deleted."""
     return bind_filter(commit.difference.filters.get(ChangeType.DELETE, AlwaysFalse()), context.schema)
 
 
 def _by_file(group: Sequence[_Commit]) -> tuple[Positions, list[tuple[DataFile, PositionSet]]]:
-    """The data files with the rows that any of the commits deleted, and for each row, file by file in the order of
+    """The data files with the rows that any of the commits deleted. Also, for each row in the order of files and
     positions, the number of its commit in the group."""
     files: dict[tuple[Entry, int], tuple[DataFile, list[Positions], list[Positions]]] = {}
     for number, commit in enumerate(group):
         seen: Counter[Entry] = Counter()
         for task, positions in commit.deletes:
             entry = entry_of(task.data_file)
-            # A path that other writers committed twice has its rows twice (MT-64).
+            # If other writers committed a path twice, its rows exist twice (MT-64).
             _, rows, commits = files.setdefault((entry, seen[entry]), (task.data_file, [], []))
             seen[entry] += 1
             rows.append(positions)
@@ -186,7 +187,7 @@ def _by_file(group: Sequence[_Commit]) -> tuple[Positions, list[tuple[DataFile, 
 
 
 def _with_constants(rows: pa.Table, row_count: int, constants: dict[int, Any]) -> pa.Table:
-    """CF-5: the rows with the columns of the feed, all of them."""
+    """CF-5: the rows with all columns of the feed."""
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     fields = list(rows.schema)
     for field, arrow_field in zip(CHANGE_FIELDS, _CHANGE_SCHEMA, strict=True):
@@ -200,7 +201,7 @@ _CHANGE_SCHEMA: Final = arrow_schema(Schema(*CHANGE_FIELDS))
 
 
 class _InsertedRows:
-    """The rows that the commits of a group added, read ahead of the commit that is asked about."""
+    """The rows that the commits of a group added, read ahead of the requested commit."""
 
     def __init__(self, group: Sequence[_Commit], context: ReadContext) -> None:
         self._schema = context.arrow_schema
@@ -212,7 +213,7 @@ class _InsertedRows:
         self._next: pa.Table | None = None
 
     def of(self, snapshot: Snapshot) -> Iterator[pa.Table]:
-        """Those of the next commit."""
+        """The rows of the next commit."""
         for rows in chain(() if self._next is None else (self._next,), self._tables):
             if rows[COMMIT_SNAPSHOT_ID.name][0].as_py() != snapshot.snapshot_id:
                 self._next = rows

@@ -1,12 +1,12 @@
-"""Plans a change feed: which rows of which data files each snapshot of a range added or deleted.
+"""Plans a change feed: the rows of data files that each snapshot of a range added or deleted.
 
     added data file       its rows that are alive in the snapshot                       insert
     removed data file     its rows that were alive in the parent                        delete
     data file that stays  rows alive in the parent and not in the snapshot              delete
-                          rows alive in the snapshot and not in the parent              insert (a delete was taken back)
+                          rows alive in the snapshot and not in the parent              insert (a delete was undone)
 
-Both snapshots of a pair are planned as scans are, limited to the data files that the difference of the two can have
-touched, so every rule of application is asked where scans ask it.
+Both snapshots of a pair are planned like scans, limited to the data files that their difference may affect. The rules
+for applying deletes are therefore the same as in scans.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MICROSECONDS: Final = 1000
 
 
 class ChangeType(StrEnum):
-    """What happened to a row; an update is a delete and an insert."""
+    """The change to a row. An update is a delete and an insert."""
 
     INSERT = "insert"
     DELETE = "delete"
@@ -48,19 +48,18 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTask:
-    """Rows of one data file to which one snapshot did one thing. Plain data."""
+    """Rows of one data file that one snapshot changed in the same way. Plain data."""
 
     ordinal: int
     """The number of the snapshot in the range, from 0."""
     snapshot_id: int
     commit_version: int
-    """The snapshot's sequence number, which rises from parent to child; 0 in format version 1."""
+    """The snapshot's sequence number, which increases from parent to child; 0 in format version 1."""
     timestamp_ms: int
-    """When the snapshot was committed, in milliseconds since 1970-01-01 UTC."""
+    """The commit time of the snapshot, in milliseconds since 1970-01-01 UTC."""
     change_type: ChangeType
     scan: NarrowedTask
-    """The data file, and which of its rows: all but its `deleted_positions`. Its `constants` are the values of the
-    feed's columns."""
+    """The data file, and its rows except `deleted_positions`. Its `constants` are the values of the feed's columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,13 @@ class ChangePlan:
     from_snapshot_id: int | None
     to_snapshot_id: int | None
     tasks: tuple[ChangeTask, ...]
-    """In the order of the events (CF-6)."""
+    """The tasks in the order of the events (CF-6)."""
 
 
 def plan_changes(
     changes: ChangeRange, where: BooleanExpression | None = None, *, context: MergeContext | None = None
 ) -> Iterator[ChangeTask]:
-    """The tasks of every snapshot of the range in the order of the events (CF-6), planned as they are asked for."""
+    """The tasks of every snapshot of the range, in the order of the events (CF-6). They are planned lazily."""
     shared = context or merge_context(changes.view)
     for ordinal, snapshot in enumerate(changes.snapshots):
         yield from plan_snapshot(changes.view, snapshot, where, context=shared, ordinal=ordinal)
@@ -91,12 +90,11 @@ def plan_snapshot(
     ordinal: int = 0,
     diff: TableDiff | None = None,
 ) -> tuple[ChangeTask, ...]:
-    """CF-3: what one snapshot did to the rows of its parent. Deletes come first (CF-6).
+    """CF-3: the changes of one snapshot to the rows of its parent. Deletes come first (CF-6).
 
-    `view` says which table and in which schema rows are returned; `where` may name the columns of the feed where the
-    view's schema has them; `diff` is how the snapshot differs from its parent, where that is known. Reads metadata, and
-    range delete files within the span budget; never a data file. SnapshotNotFoundError where the parent has expired
-    (CF-2).
+    `view` selects the table, and the schema of the returned rows. `where` may name the columns of the feed if the
+    view's schema has them. `diff` is the difference to the parent, if known. Metadata is read, and range delete files
+    within the span budget, but no data files. Raises SnapshotNotFoundError if the parent has expired (CF-2).
     """
     if changes_no_row(snapshot):
         return ()
@@ -145,7 +143,7 @@ class _Pair:
         return _touched(self._before, self._diff)
 
     def tasks(self, change_type: ChangeType, where: BooleanExpression) -> Iterator[NarrowedTask]:
-        """The rows that are alive on one side only: in the parent, so they were deleted; or in the snapshot."""
+        """The rows that are alive on one side only: in the parent for deletes, in the snapshot for inserts."""
         if change_type is ChangeType.DELETE:
             here, there, whole_files = self._before, self._after, self._diff.removed_data_files
         else:
@@ -156,13 +154,14 @@ class _Pair:
         for task in self._plan(here, stay, where):
             other = others.get(entry_of(task.data_file))
             if other is None:
-                # Covered whole on the other side (RD-10), so every row that is alive here is not alive there.
+                # The file is deleted completely on the other side (RD-10), so no row that is alive here is alive there.
                 yield NarrowedTask(scan=task)
             elif other.has_deletes and not self._has_same_deletes(task, other):
                 yield NarrowedTask(scan=task, dead_in=other)
 
     def _touched_by_removal(self) -> Sequence[DataFile]:
-        """Where a delete was taken away rows may be back. Writers that replace a delete by a better one bring none."""
+        """The data files that a removed delete reached, whose rows may be alive again. If a writer replaced the delete
+        by an equivalent one, no row is."""
         removed = self._diff.removed_delete_files
         return reached_data_files(self._before.metadata, self._touched, removed) if removed else []
 
@@ -176,14 +175,15 @@ class _Pair:
 
 
 def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
-    """CF-7: data files of both snapshots that a delete of only one of them may reach, by number, scope and bounds."""
+    """CF-7: data files in both snapshots that a delete in only one of them may reach, judged by number, scope and
+    bounds."""
     if not (diff.added_delete_files or diff.removed_delete_files):
         return []
     removed = set(map(entry_of, diff.removed_data_files))
     manifests = manifests_of_snapshot(before.io, before.snapshot)
     live = live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
     stay = [data for data in live if isinstance(data, DataFile) and entry_of(data) not in removed]
-    # Apart, because a data file has one deletion vector on either side.
+    # Processed separately, because a data file has one deletion vector on each side.
     reached = reached_data_files(before.metadata, stay, diff.added_delete_files)
     known = set(map(entry_of, reached))
     others = [data for data in stay if entry_of(data) not in known] if diff.removed_delete_files else []
@@ -191,7 +191,8 @@ def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
 
 
 def entry_of(data: DataFile) -> tuple[str, int | None]:
-    """A path that other writers committed twice has entries of two ages, which deletes do not reach alike (MT-64)."""
+    """The identity of a data file. If other writers committed a path twice, its entries differ in sequence number, so
+    different deletes reach them (MT-64)."""
     return data.file_path, data.sequence_number
 
 
@@ -208,7 +209,8 @@ def constants_of(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:
 def filters_of(
     view: SnapshotView, snapshot: Snapshot, where: BooleanExpression | None
 ) -> Mapping[ChangeType, BooleanExpression]:
-    """What is left of the filter for the deleted and the inserted rows of a snapshot; nothing for what it rules out."""
+    """The residual filters for the deleted and the inserted rows of a snapshot. A kind of change that the filter rules
+    out has no entry."""
     bound = bind_filter(AlwaysTrue() if where is None else where, view.schema)
     left = {each: _residual(bound, constants_of(snapshot, each)) for each in (ChangeType.DELETE, ChangeType.INSERT)}
     return {change_type: to_expression(each) for change_type, each in left.items() if each is not FALSE}

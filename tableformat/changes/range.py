@@ -15,26 +15,26 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Snapshots of one line of ancestors, each with its parent retained."""
+    """Snapshots of one line of ancestors, whose parents are all retained."""
 
     view: SnapshotView
-    """The last snapshot, and the schema that rows are returned in."""
+    """The last snapshot, and the schema of the returned rows."""
     from_snapshot_id: int | None
-    """The snapshot after which the range begins; None: from the beginning."""
+    """The snapshot after which the range begins; None for the beginning of the table."""
     snapshots: tuple[Snapshot, ...]
-    """Oldest first."""
+    """The snapshots, oldest first."""
 
     @property
     def to_snapshot_id(self) -> int | None:
-        """The last snapshot: what to begin the next range after. None for a table without snapshots."""
+        """The last snapshot. The next range begins after it. None for a table without snapshots."""
         return None if self.view.snapshot is None else self.view.snapshot.snapshot_id
 
 
 def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRange:
     """CF-1: the ancestors of the view's snapshot after `from_snapshot_id`, and the snapshot itself.
 
-    SnapshotNotFoundError, naming the oldest snapshot to begin after, where one that is needed has expired (CF-2);
-    InvalidArgumentError where the first is no ancestor of the last.
+    Raises SnapshotNotFoundError if a required snapshot has expired (CF-2), and names the oldest snapshot after which a
+    range can begin. Raises InvalidArgumentError if the first snapshot is not an ancestor of the last.
     """
     path: list[Snapshot] = []
     for snapshot in ancestors(view.metadata, view.snapshot):
@@ -53,7 +53,7 @@ def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRang
 def change_range_of_times(
     view: SnapshotView, *, from_snapshot_id: int | None, from_ms: int | None, to_ms: int | None
 ) -> ChangeRange:
-    """CF-1: the same with moments for the beginning, in the place of `from_snapshot_id`, and for the end."""
+    """CF-1: the same range with a start time instead of `from_snapshot_id`, and with an end time."""
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise InvalidArgumentError(
             "the changes cannot begin after they end: from_timestamp is later than to_timestamp."
@@ -66,9 +66,9 @@ def change_range_of_times(
 
 
 def parent_of(view: SnapshotView, snapshot: Snapshot) -> Snapshot | None:
-    """CF-2: what the snapshot was committed on top of; None for the first of a line.
+    """CF-2: the parent of the snapshot; None for the first one of a line.
 
-    SnapshotNotFoundError where it has expired: without it every row would look like a new one.
+    Raises SnapshotNotFoundError if the parent has expired: without it every row would look like a new one.
     """
     parent_id = snapshot.parent_snapshot_id
     parent = None if parent_id is None else snapshot_by_id(view.metadata, parent_id)
@@ -78,9 +78,9 @@ def parent_of(view: SnapshotView, snapshot: Snapshot) -> Snapshot | None:
 
 
 def view_until(view: SnapshotView, moment_ms: int) -> SnapshotView:
-    """CF-1: the newest of the view's snapshot and its ancestors that was committed at the moment or before.
+    """CF-1: the view at the newest of its snapshot and ancestors that was committed at or before the given time.
 
-    Without a snapshot where all of them are younger; SnapshotNotFoundError where older ones have expired.
+    The view has no snapshot if all of them are younger. Raises SnapshotNotFoundError if older ones have expired.
     """
     snapshot = newest_at(view, moment_ms)
     if snapshot is None:
@@ -92,7 +92,7 @@ def view_until(view: SnapshotView, moment_ms: int) -> SnapshotView:
 
 
 def newest_at(view: SnapshotView, moment_ms: int) -> Snapshot | None:
-    """The newest of the view's snapshot and its retained ancestors that was committed at the moment or before."""
+    """The newest of the view's snapshot and its retained ancestors that was committed at or before the given time."""
     line = ancestors(view.metadata, view.snapshot)
     return next((snapshot for snapshot in line if snapshot.timestamp_ms <= moment_ms), None)
 
@@ -100,7 +100,7 @@ def newest_at(view: SnapshotView, moment_ms: int) -> Snapshot | None:
 def _unavailable(
     view: SnapshotView, from_snapshot_id: int | None, line: list[Snapshot]
 ) -> SnapshotNotFoundError | InvalidArgumentError:
-    """CF-2: why the range cannot be had; `line` are the retained ancestors of its end, newest first."""
+    """CF-2: the error for a range that is not available. `line` has the retained ancestors of its end, newest first."""
     if from_snapshot_id is None:
         return _expired(line[-1], "the first snapshots")
     first = snapshot_by_id(view.metadata, from_snapshot_id)

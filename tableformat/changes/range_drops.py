@@ -1,4 +1,4 @@
-"""Dropped range partitions in the change feed: as rows, not at all, or as events of their own (RP-25)."""
+"""Dropped range partitions in the change feed: as rows, omitted, or as separate events (RP-25)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ RANGE_DROPS: Final = ("rows", "skip", "event")
 
 
 def without_drops(changes: ChangeRange) -> ChangeRange:
-    """RP-25: the range without the snapshots that dropped ranges: their rows are no deletes."""
+    """RP-25: the range without the snapshots that dropped ranges. Their rows do not count as deletes."""
     kept = tuple(each for each in changes.snapshots if drop_of(each, changes.view.metadata) is None)
     return replace(changes, snapshots=kept)
 
 
 def events_of(drops: Sequence[RangeDrop]) -> pa.Table:
-    """One row a range, oldest snapshot first; `lower` and `upper` as `TableRangePartitions.list` has them."""
+    """One row a range, oldest snapshot first. `lower` and `upper` have the form of `TableRangePartitions.list`."""
     found = [(drop, each) for drop in drops for each in drop.ranges]
     moments = [datetime.fromtimestamp(drop.snapshot.timestamp_ms / 1000, UTC) for drop, _ in found]
-    # A table whose range partitions were taken away and given for other columns has ends of two kinds: only text then.
+    # If range partitions were removed and then defined on other columns, ends have different types. Only text is
+    # returned.
     key = found[0][0].key if found and all(drop.key == found[0][0].key for drop, _ in found) else None
     cuts = [(each.lower, each.upper) for _, each in found]
     lower, upper = (

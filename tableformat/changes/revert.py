@@ -27,11 +27,12 @@ from tableformat.write.rows.distinct import distinct_rows
 
 
 def revert(draft: Draft, *, snapshot_id: int) -> None:
-    """CP-89: stage the rows as they were before the snapshot, for the keys whose rows it changed.
+    """CP-89: restore the rows before the snapshot, for the keys whose rows it changed. The change is staged.
 
-    InvalidArgumentError if the snapshot is not in the history of the branch or changed no row, RevertConflictError if
-    a later commit changed rows of one of these keys, InvalidKeyError for a table without a key, SnapshotNotFoundError
-    if the parent of the snapshot has expired. A concurrent change of such a row is a conflict of the commit (CP-5).
+    Raises InvalidArgumentError if the snapshot is not in the history of the branch or changed no row. Raises
+    RevertConflictError if a later commit changed rows with one of these keys, InvalidKeyError for a table without a
+    key, and SnapshotNotFoundError if the parent of the snapshot has expired. A concurrent change of such a row is a
+    conflict of the commit (CP-5).
     """
     key = list(draft.key_names)
     after = _view_of(draft, snapshot_id)
@@ -51,7 +52,7 @@ def revert(draft: Draft, *, snapshot_id: int) -> None:
 
 
 def rows_then(state: SnapshotView, where: Where) -> pa.RecordBatchReader:
-    """CP-90: the rows of an earlier snapshot that match, in the columns of the table's current schema."""
+    """CP-90: the matching rows of an earlier snapshot, in the columns of the table's current schema."""
     return Scan(replace(state, schema=state.metadata.schema()), where).to_arrow_batch_reader()
 
 
@@ -99,7 +100,7 @@ def _refuse_later_changes(draft: Draft, snapshot_id: int, now: pa.Table, then: p
 
 
 def _different_rows(now: pa.Table, then: pa.Table) -> pa.Table:
-    """Rows that one of the tables has more often than the other; those of `now` first."""
+    """Rows that occur more often in one of the tables. The surplus rows of `now` come first."""
     names = [f"column_{place}" for place in range(now.num_columns)]
     with duckdb_connection() as connection:
         connection.register("rows_now", as_numbers(now.rename_columns(names)))

@@ -1,7 +1,7 @@
-"""Stretches of a range: snapshots that follow each other, each of which only added files of its own age.
+"""Stretches of a range: consecutive snapshots, which only added files with their own sequence number.
 
-What such snapshots deleted is told from their deletes alone: a row went with the first of them that reaches it, if it
-was alive before. Streams write nothing else; jobs and verbs that take files away end a stretch.
+The rows that they deleted follow from their deletes alone: a row was deleted by the first snapshot that reaches it, if
+it was alive before. Streams only write such snapshots. Maintenance jobs and operations that remove files end a stretch.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 STRETCH_SNAPSHOTS: Final = 1000
 STRETCH_DELETES: Final = 1_000_000
-"""Records of delete files of one stretch, which are in memory together."""
+"""Maximum number of delete file records in one stretch, which are in memory together."""
 STRETCH_FILES: Final = 100_000
 _FIRST_SNAPSHOTS: Final = 8
 
 
 Filters: TypeAlias = Mapping[ChangeType, BooleanExpression]
-"""What is left of the feed's filter for the deleted and the inserted rows of a snapshot; nothing for what it rules
-out."""
+"""The residual filters of the feed for the deleted and the inserted rows of a snapshot. A kind of change that the
+filter rules out has no entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A snapshot, and what it added to its parent and took away."""
+    """A snapshot, and the files that it added to its parent and removed from it."""
 
     ordinal: int
-    """Its number in the range."""
+    """The number of the snapshot in the range."""
     snapshot: Snapshot
     filters: Filters
     parent: Snapshot | None
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def only_adds(self) -> bool:
-        """Whether no file went, and every file that came is as old as the snapshot."""
+        """Whether no file was removed, and every added file has the sequence number of the snapshot."""
         if self.diff.removed_data_files or self.diff.removed_delete_files:
             return False
         added = chain(self.diff.added_data_files, self.diff.added_delete_files)
@@ -55,13 +55,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Snapshots of one line, each the child of the one before, that only added files; at least one."""
+    """One or more consecutive snapshots that only added files."""
 
     differences: tuple[Difference, ...]
 
     @property
     def before(self) -> Snapshot | None:
-        """What the first of them was committed on top of."""
+        """The parent of the first snapshot."""
         return self.differences[0].parent
 
     @cached_property
@@ -74,17 +74,17 @@ class Stretch:
 
 
 Part: TypeAlias = Stretch | Difference
-"""Of a range: what is told together."""
+"""A part of a range that is processed together."""
 
 
 def parts_of(
     view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot, Filters]], *, is_hasty: bool = False
 ) -> Iterator[Part]:
-    """The snapshots, each with its number in the range and its filters, in their order: as stretches, and those alone
-    that are none.
-    `is_hasty`: few rows may be enough, so that the first stretches are short.
+    """The snapshots in order, grouped into stretches. A snapshot that is not part of a stretch is returned alone. The
+    input has the number of each snapshot in the range, and its filters.
 
-    Reads the manifests in which a snapshot and its parent differ. SnapshotNotFoundError where a parent has expired.
+    With `is_hasty`, the first stretches are short, because the caller may need only a few rows. Reads the manifests
+    that differ between a snapshot and its parent. Raises SnapshotNotFoundError if a parent has expired.
     """
     gathered: list[Difference] = []
     longest = min(_FIRST_SNAPSHOTS, STRETCH_SNAPSHOTS) if is_hasty else STRETCH_SNAPSHOTS
