@@ -1,7 +1,7 @@
 """The rules of application: which delete file applies to which data file, one predicate for each rule.
 
-Nowhere else is the sequence number of a delete compared with that of a data file; other comparisons of sequence numbers
-order snapshots.
+The sequence numbers of a delete and a data file are compared only here. Other comparisons of sequence numbers order
+snapshots.
 
 Rules DA-1, DA-2, DA-3, DA-7 (`specs/delete-application.md`) and RD-2, RD-3 (`specs/range-deletes.md`).
 """

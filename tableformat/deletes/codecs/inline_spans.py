@@ -157,7 +157,7 @@ def _of_one_key(pairs: Sequence[tuple[DeleteFile, _Stored]], schema: Schema | No
 
 
 def _stored_key(field_ids: tuple[int, ...], type_names: Sequence[str], location: str) -> KeyColumns:
-    """The delete columns as they were when the file was written, named after their field ids."""
+    """The delete columns at the time when the file was written, named after their field ids."""
     try:
         types = tuple(IcebergType.model_validate(name) for name in type_names)
         if len(types) != len(field_ids) or not all(isinstance(key_type, PrimitiveType) for key_type in types):

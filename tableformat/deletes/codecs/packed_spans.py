@@ -28,16 +28,16 @@ from tableformat.metadata.content_file import DeleteFile
 from tableformat.storage.outage import raise_unless_damage
 
 MARK: Final = b"\x00"
-"""What the bytes begin with. The other form begins with the number of key columns, which is not 0."""
+"""The first byte. The other form begins with the number of key columns, which is not 0."""
 MAX_SPANS: Final = 4096
 MAX_BYTES: Final = 16 * 1024
 """Packed. Entries are read and written again with their manifests, whether a reader needs their spans or not."""
 _MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
-"""What `MAX_BYTES` can become: zlib packs up to a thousand bytes into one."""
+"""Maximum size after unpacking `MAX_BYTES`: zlib packs up to a thousand bytes into one."""
 _PREFIX_BYTES: Final = 8
-"""Of a message of an Arrow stream: its mark, and the length of what says what it is."""
+"""Size of the prefix of a message in an Arrow stream: its mark, and the length of its metadata."""
 _END: Final = bytes.fromhex("ff ff ff ff 00 00 00 00")
-"""Of an Arrow stream."""
+"""The end of an Arrow stream."""
 
 
 def pack_spans(table: pa.Table) -> bytes | None:
@@ -53,9 +53,9 @@ def pack_spans(table: pa.Table) -> bytes | None:
 
 
 def unpack_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[tuple[list[int], SpanArray]]:
-    """RD-8: the numbered spans of the files, with names and types as `spans_from_parquet` gives them, and the indexes
-    of the files that they are of, one after the other: those of one key are one array. CorruptFileError names the file
-    whose bytes make no sense."""
+    """RD-8: the numbered spans of the files, with names and types as in `spans_from_parquet`, and the indexes of their
+    files. Files with the same key are concatenated into one array. Raises CorruptFileError, which names the file with
+    invalid bytes."""
     streams = [_unpacked(delete) for delete in deletes]
     together = _of_one_key(deletes, streams, schema)
     if together is not None:

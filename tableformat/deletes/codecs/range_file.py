@@ -5,10 +5,10 @@
     lower_after, upper_after          boolean, on which side of the bound values the cut lies (RD-1)
     sequence_number                   int64; null inherits the manifest entry's (RD-8)
 
-The file is Parquet but for its last four bytes, which are `RDP1` (RD-6).
-One row a span, sorted and disjoint (RD-7). The key columns and their types stand in the footer, so that a file can be
-read after its columns were renamed, promoted or dropped. Columns have field ids of their own, at the low end of the
-range that Iceberg reserves for metadata columns, of which it uses the high end.
+The file is a Parquet file except for its last four bytes, which are `RDP1` (RD-6). It has one row for each span, and
+the spans are sorted and disjoint (RD-7). The footer has the key columns and their types, so the file can be read after
+its columns were renamed, promoted or dropped. Columns have their own field ids, at the low end of the range that
+Iceberg reserves for metadata columns. Iceberg uses its high end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
     "data_page_version": "2.0",
 }
-"""What makes the file small: the manifest entry bounds its columns, the footer statement describes them."""
+"""Options for small files: the manifest entry has the bounds of the columns, and the footer describes them."""
 
 
 def write_span_table(table: pa.Table, sink: Any) -> pq.FileMetaData:

@@ -126,9 +126,8 @@ class CodeIndex:
         self._shift, self._smallest = np.uint64(shift), smallest
 
     def find(self, codes: Codes) -> tuple[Codes, Codes]:
-        """For each code the number of ours below it, and the positions (in the input) of those that equal one of
-        ours.
-        """
+        """For each code, the number of this set's codes below it. Also the positions, in the input, of the codes that
+        are in this set."""
         ours = self._codes
         if len(ours) == 0:
             return np.zeros(len(codes), np.int64), np.zeros(0, np.int64)

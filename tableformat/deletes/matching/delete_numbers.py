@@ -1,10 +1,11 @@
-"""Which of the deletes of a key came first after a row was written.
+"""Finds the first delete of a key after a row was written.
 
     key     deletes of it        file at 3     file at 5     file at 9
     0       4, 7, 8              4             7             none
     1       5                    5             none          none
 
-Scans ask for the newest delete of a key only: any newer one will do. Who tells in which commit a row went needs all.
+Scans only need the newest delete of a key, because any newer one deletes the row. Finding the commit that deleted a row
+requires all of them.
 """
 
 from __future__ import annotations

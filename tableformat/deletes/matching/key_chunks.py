@@ -19,7 +19,7 @@ def key_chunks(columns: Sequence[pa.ChunkedArray]) -> Iterator[list[pa.ChunkedAr
     row_count = len(columns[0])
     piece_count = max(column.num_chunks for column in columns)
     if piece_count > 1 and piece_count * _CHUNK_ROWS_MIN > row_count:
-        # Decoded: Arrow puts no dictionaries together of which one has a null.
+        # Decoded: Arrow does not concatenate dictionaries if one of them contains a null.
         columns = [pa.chunked_array([single_array(decoded(column))]) for column in columns]
     names = [str(index) for index in range(len(columns))]
     for batch in pa.table(columns, names=names).to_batches():

@@ -124,7 +124,7 @@ def _column_words(words: SortWords, count: int, entries: Hashes | None, rows: sl
     else:
         found = words.level(0, count, rows).view(np.uint64)
         for level in range(1, count):
-            # A copy: words may be those of the column itself.
+            # A copy, because the words may share memory with the column.
             found = found.copy()
             _mix(found, words.level(level, count, rows).view(np.uint64))
     return found if words.valid is None else np.where(words.valid[rows], found, _NULL_WORD)

@@ -4,8 +4,8 @@
                       |    +-- the keys from `first[0b0110]` on: compared, until one is equal or the bits differ
                       +------- flags: whether some key begins with these bits; most rows of most files end here
 
-Nearly all rows without a key cost their hash and one look at the flags, which fit the processor's cache. What is left
-is compared value by value, so a hash that two keys share costs time and nothing else.
+Nearly all rows without a key cost only their hash and one lookup in the flags, which fit into the processor's cache.
+The remaining rows are compared value by value, so two keys with the same hash cost time but do not change the result.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def _distinct(words: KeyWords, hashes: Hashes) -> tuple[Rows, Rows, Rows]:
     """The numbers of the distinct keys in the order of their hashes, a row for each key in the order of the rows, and
     for each row the number of its key.
 
-    Rows with one hash are compared with the first of them; those that differ from it, once in billions of keys, with
-    the first of what is left, until none is.
+    Rows with the same hash are compared with the first of them. Different ones, which occur once in billions of keys,
+    are then compared with the first remaining row, until all rows are assigned.
     """
     pending = np.argsort(hashes)
     example_of = np.empty(len(hashes), np.int64)

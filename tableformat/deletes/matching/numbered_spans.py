@@ -60,10 +60,11 @@ class NumberedSpans:
     def first(
         self, columns: Sequence[pa.ChunkedArray], begin: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """RD-1: rows, rising, that a span of a number from `begin` on covers, each with the smallest such number.
+        """RD-1: the rows, ascending, that a span with a number from `begin` on covers, each with the smallest such
+        number.
 
-        `columns` are those of `field_ids`, in types that promote to the key's; `begin` for each row a place in
-        `deletes.numbers`.
+        `columns` are the columns of `field_ids`, in types that promote to the key's. `begin` has an index in
+        `deletes.numbers` for each row.
         """
         keys, begins = encode_runs(columns, self.intervals.key.types[: len(self.field_ids)])
         of_row = np.repeat(search_bytes(self.cuts, keys, right=True) - 1, np.diff(begins, append=len(begin)))

@@ -1,13 +1,13 @@
 """Finds the rows of a data file that the spans of range deletes cover.
 
-A data file has one sequence number, so the caller passes only spans newer than it (RD-2), sorted and disjoint
-(`coverage.py` makes them), and the test is parity: a row is deleted when an odd number of boundaries lies at or below
-its key.
+A data file has one sequence number, so the caller passes only newer spans (RD-2). They are sorted and disjoint
+(`coverage.py` prepares them). The test is parity: a row is deleted if an odd number of boundaries is at or below its
+key.
 
 Rows sorted by the key are searched for all boundaries at once. Column by column, sort word by sort word, each
-boundary's range of candidate rows narrows to the rows that equal it so far. What is left after its last bound column
-are the rows that begin with its values: a cut before them lies at the start of that range, a cut after them at its end.
-Rows in any other order walk the boundaries' trie.
+boundary's range of candidate rows is narrowed to the rows that equal it so far. After its last bound column, the
+remaining rows are the ones that begin with its values. A cut before them is at the start of that range, a cut after
+them at its end. Rows in any other order are located with the boundaries' trie.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _equal_range(level: _Level, needles: Codes, first: Rows, end: Rows) -> tuple
 
 
 def _end_of_equal(level: _Level, needles: Codes, left: Rows, end: Rows) -> Rows:
-    """Where the rows equal to the needle end; they begin at `left`, and most often there are none."""
+    """The end of the rows that equal the needle. The rows begin at `left`, and their number is usually zero."""
     right = left.copy()
     inside = np.flatnonzero(left < end)
     found = inside[level.codes(left[inside]) == needles[inside]]
@@ -209,7 +209,7 @@ def _batch_mask(trie: BoundaryTrie, sort_words: Sequence[SortWords], start: int,
 
 
 def _codes(sort_words: Sequence[SortWords], level: TrieLevel, rows: RowChoice, row_count: int) -> Codes:
-    """What the level compares of the chosen rows; nulls sort first (RD-4)."""
+    """The values of the chosen rows that the level compares. Nulls sort first (RD-4)."""
     column = sort_words[level.column]
     if level.level != NULL_LEVEL:
         return column.level(level.level, level.level_count, rows)

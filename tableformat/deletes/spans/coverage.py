@@ -34,7 +34,7 @@ _FRAGMENTS_AT_ONCE: Final = 1 << 20
 _SPANS_OF_FILES_MAX: Final = 200_000
 """Spans of all files of a plan together up to which each file gets its own."""
 _FEW_SPANS_OF_FILES: Final = 20_000
-"""Up to so many each file gets its own whatever their number is."""
+"""Up to this total, each file always gets its own spans."""
 _SPANS_OF_A_FILE: Final = 256
 """Up to so many for each file, between these two. With more of them it is quicker to look up rows than spans."""
 
@@ -68,8 +68,8 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
 
 
 def touched_files(spans: SpanArray, files: DataColumns) -> npt.NDArray[np.bool_]:
-    """RD-10: for each file whether one of the spans, which are sorted and disjoint, may hold a key of it by its bounds,
-    whatever its age. CorruptFileError when a bound's bytes are no value of the column."""
+    """RD-10: for each file of any age, whether one of the sorted, disjoint spans may contain one of its keys, judged by
+    its bounds. Raises CorruptFileError if the bytes of a bound are not a value of the column."""
     bounds = key_bound_columns(files, spans.key)
     first, last = touching_many(spans, bounds.lower, bounds.upper)
     return first < last
@@ -99,8 +99,8 @@ def classify_bounds(
 def classify_for_plan(
     fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
 ) -> dict[int, tuple[Coverage, RangeDeletes]]:
-    """As `classify_bounds`; where the spans of all files together would be many, a range of the fragments stands for
-    those of each file."""
+    """Like `classify_bounds`, but if the spans of all files together are many, each file gets a range of the fragments
+    instead of its own spans."""
     verdicts, wanted, index = _classified(fragments, bounds, numbers)
     found: Mapping[_Wanted, RangeDeletes]
     of_their_own = min(_SPANS_OF_FILES_MAX, max(_FEW_SPANS_OF_FILES, _SPANS_OF_A_FILE * len(wanted)))
@@ -127,7 +127,8 @@ def _classified(
     oldest = index.extreme(np.minimum, first, last)
     is_clean = (first >= last) | ~range_delete_is_new_enough(newest, numbers)
     all_newer = range_delete_is_new_enough(oldest, numbers)
-    # Whether older fragments or several coalesced ones lie in the range: such spans are made anew, others are a slice.
+    # Whether the range contains older fragments or adjacent ones that must be joined. Such spans are built, others are
+    # a slice.
     needs_joining = ~is_clean & (~all_newer | (index.gaps_inside(first, last) < last - first - 1))
     reached = np.flatnonzero(~is_clean)
     is_covered = _is_covered(fragments, index, bounds, first, last, reached) & all_newer[reached]
@@ -164,11 +165,12 @@ def _is_covered(
 
 
 _Wanted: TypeAlias = tuple[int, int, int | None]
-"""A range of fragments, and the number that its spans are to be newer than; None: all of them, of which none touch."""
+"""A range of fragments, and the number than which its spans must be newer. None selects all of them; none of these
+touch."""
 
 
 def _spans_of(fragments: SpanArray, index: Skyline, wanted: Iterable[_Wanted]) -> dict[_Wanted, SpanArray]:
-    """RD-2: for each range its spans, those that touch joined."""
+    """RD-2: the spans of each range, with touching ones joined."""
     found: dict[_Wanted, SpanArray] = {}
     joining: list[tuple[int, int, int]] = []
     for each in wanted:

@@ -1,11 +1,12 @@
-"""What of a skyline is newer than a data file, without a copy for each file.
+"""The part of a skyline that is newer than a data file, without a copy for each file.
 
-fragments     |--5--|--3--|      |----7----|
-file, seq 4     [.............................]      as spans   |--5--|            |----7----|
-                                                     as a range 0 to 3, newer than 4
+    fragments     |--5--|--3--|      |----7----|
+    file, seq 4     [.............................]      as spans   |--5--|            |----7----|
+                                                         as a range 0 to 3, newer than 4
 
-Spans of its own are quick to match, but a table to which small files and scattered deletes came by turns has as many of
-them as files times deletes. A range is three numbers beside a skyline that all files of a plan share.
+A file's own spans are matched quickly. However, if small files and scattered deletes were added alternately, their
+number is the product of files and deletes. A range consists of three numbers, and all files of a plan share the
+skyline.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class FragmentRange:
 
 
 RangeDeletes: TypeAlias = SpanArray | FragmentRange
-"""What of one scope and list of columns is newer than a data file."""
+"""The deletes of one scope and list of columns that are newer than a data file."""
 
 
 def spans_of(deletes: RangeDeletes) -> SpanArray:

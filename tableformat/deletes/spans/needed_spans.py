@@ -46,14 +46,15 @@ def needed_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> np
 
 
 def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> SpanArray:
-    """MT-19: fragments that touch, or have no key between them, as one, where one number, the largest, deletes the same
-    rows as their own ones.
+    """MT-19: join fragments that touch, or have no key between them, if the largest number deletes the same rows as
+    their own numbers.
 
         fragments   |--5--|--8--|      |--6--|       joined   |-----8-----|     |--6--|
         data files  [=2==========]   [=2=] [=7==]
 
-    A fragment may take a larger number when every data file whose bounds it meets is older than it (RD-2): they lose
-    the same rows. `data_files` are all that are live in the scope of the spans, or may become live as old as they are.
+    A fragment may get a larger number if every data file whose bounds it meets is older than the fragment (RD-2),
+    because these files lose the same rows. `data_files` are all files in the scope of the spans that are live, or
+    may become live with their existing sequence number.
     """
     numbers = fragments.sequence_numbers
     assert numbers is not None, "a skyline has sequence numbers"

@@ -1,4 +1,4 @@
-"""Spans: ranges of the key space from one cut to another, of which range deletes consist.
+"""Spans: ranges of the key space between two cuts. Range deletes consist of spans.
 
 lower cut                upper cut
     |########################|      sequence number: rows with a smaller one are deleted (RD-2)
@@ -164,7 +164,7 @@ def sort_and_merge(spans: SpanArray) -> SpanArray:
 
 
 def _is_merged(spans: SpanArray) -> bool:
-    """Whether the spans are sorted and have room between them already, as prefixes do unless one begins with
+    """Whether the spans are already sorted, with gaps between them. This is true for prefixes unless one begins with
     another."""
     begins, ends = spans.lower.encoded, spans.upper.encoded
     if not pc.all(pc.less(begins, ends), min_count=0).as_py():

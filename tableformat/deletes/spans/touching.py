@@ -1,4 +1,4 @@
-"""Finds those of sorted disjoint spans that share a key with given bounds (RD-10, RD-12)."""
+"""Finds the spans that share a key with given bounds, among sorted disjoint spans (RD-10, RD-12)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class SearchableSpans:
 
     @staticmethod
     def of(spans: SpanArray, question_count: int) -> SearchableSpans:
-        """`question_count`: how many bounds will be asked about. All cuts are decoded at once where that is cheaper
-        than decoding those that the searches look at."""
+        """`question_count` is the number of bounds that will be searched for. All cuts are decoded at once if that is
+        cheaper than decoding only the ones that the searches inspect."""
         lower, upper = spans.lower.encoded, spans.upper.encoded
         if question_count * len(spans).bit_length() < len(spans):
             return SearchableSpans(EncodedStrings(lower), EncodedStrings(upper))
