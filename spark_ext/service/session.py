@@ -74,8 +74,7 @@ class Pin:
     table: tuple[str, ...]
     metadata_location: str
     snapshot_id: int | None = None
-    """The snapshot of a time travel, read in its own schema. None reads the head of the branch in the current schema.
-    """
+    """The snapshot of a time travel, read in its own schema. None reads the branch's head in the current schema."""
     branch: str = MAIN_BRANCH
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class Session:
     catalog: Catalog
     options: Mapping[str, str]
     caches: MergeCaches = field(default_factory=MergeCaches)
-    """Footers, delete files and deleted positions of all tables. They never expire because files never change."""
+    """Footers, delete files and deleted positions of all tables. They stay valid, because files never change."""
     upkeep_executor: Executor | ExecutorChoice = LOCAL
     """Where maintenance rewrites files (MT-100)."""
     carry: Carry = carry_here

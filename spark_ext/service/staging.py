@@ -106,5 +106,5 @@ def is_staged(identifier: Sequence[str]) -> bool:
 
 
 def _location(identifier: Sequence[str], table: StagedTable) -> str:
-    """The cache key of the state. Staged tables have no metadata file, but each state has a unique name."""
+    """The metadata location of a state. No metadata file exists, but each state has a unique name."""
     return f"{'.'.join(identifier)}/{len(table.updates)}"

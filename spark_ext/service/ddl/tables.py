@@ -328,8 +328,8 @@ def with_catalog_properties(session: Session, request: Request) -> Request:
 def stage_creation(session: Session, request: Request) -> tuple[CreateTableTransaction, dict[str, str]]:
     """The uncommitted creation of the table in the statement, and the properties of its constraints.
 
-    CK-6: Spark's rules were applied to the constraints of the statement. Constraints among the user's properties are
-    set by hand.
+    CK-6: Spark's rules were applied to the constraints of the statement. Constraints among the user's properties count
+    as set by hand.
     """
     arguments = request.arguments
     schema = table_schema(arguments["columns"], requested_format_version(arguments["properties"]))

@@ -133,8 +133,8 @@ class Layouts:
         )
 
     def _names_agree(self, stored: pa.Schema) -> bool:
-        """SP-1, SP-2: whether each filtered column has the same id in the file, for all columns there whose name
-        differs in case only."""
+        """SP-1, SP-2: whether the columns of the file that have the name of a filtered column, in any case, have its
+        id."""
         by_path = dict(_paths(stored))
         for column in self._filtered:
             wanted = self._schema.find_field(".".join(column)).field_id if _has(self._schema, column) else None
