@@ -115,7 +115,7 @@ def test_only_files_that_may_match_are_read(table: tf.Table, monkeypatch: pytest
         seen.append(task.data_file.file_path)
         return matching_positions(task, context)
 
-    monkeypatch.setattr("tableformat.operations.verbs.merge.matching_positions", noted)
+    monkeypatch.setattr("tableformat.operations.finding.found_rows.matching_positions", noted)
     table.merge(source(4, 5, a=[1, 2]), on="id").when_matched_update_all().execute()
     assert len(seen) == 1
     seen.clear()
