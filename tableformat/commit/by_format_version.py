@@ -1,4 +1,4 @@
-"""Puts a planned change into the form of the table's format version at the time of the commit."""
+"""Converts a planned change to the format version that the table has at the time of the commit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 class OnlyInVersion(PlannedChange):
-    """CP-19 for a job that plans again: CommitConflictError when the table was upgraded since."""
+    """CP-19 for a job that plans again: raises CommitConflictError if the table was upgraded after planning."""
 
     def __init__(self, change: TableChange, planned: SnapshotView, job: str) -> None:
-        """`job` names it in the message."""
+        """`job` is the name of the job in the message."""
         self.change = change
         self.planned = planned
         self.job = job
@@ -36,8 +36,8 @@ class OnlyInVersion(PlannedChange):
 class ChangeByFormatVersion(PlannedChange):
     """CP-19: a change that is made for the format version of the head.
 
-    A table may be upgraded between planning and commit: then position deletes that were prepared for version 2 are made
-    anew as deletion vectors.
+    A table may be upgraded between planning and commit. Position deletes that were prepared for version 2 are then
+    written again as deletion vectors.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class ChangeByFormatVersion(PlannedChange):
 
     @abstractmethod
     def make(self, format_version: int) -> TableChange:
-        """Write the files of the change for a format version; asked once for each version that is met."""
+        """Write the files of the change for a format version. Called once for each version that occurs."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
@@ -55,13 +55,13 @@ class ChangeByFormatVersion(PlannedChange):
         return self._made[version]
 
     def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:
-        """The change that was committed, after removing the delete files that were made for another version; None when
-        nothing was committed."""
+        """The change that was committed, or None if nothing was committed. Removes the delete files that were made for
+        another version."""
         if not outcome.committed:
             return None
         if outcome.change is None:
-            # An attempt without an answer was applied. A table is never downgraded, so the newest form fits it best;
-            # files of the other one are left to the removal of orphans.
+            # An attempt without an answer was applied. A table is never downgraded, so the newest form is the most
+            # likely one. The files of the other form are left to the removal of orphan files.
             return self._made[max(self._made)]
         used = {delete.file_path for delete in outcome.change.added_delete_files}
         remove_leftovers(io, self._made_but(used))

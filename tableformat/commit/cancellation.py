@@ -1,4 +1,4 @@
-"""Cancels the work of a thread whose caller no longer waits for it (MT-62)."""
+"""Cancels the work of a thread if its caller no longer waits for it (MT-62)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _is_cancelled: Final[ContextVar[Callable[[], bool] | None]] = ContextVar("is_can
 
 @contextmanager
 def cancelled_when(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Within the block, this thread's jobs and commits end with OperationCancelledError once `is_cancelled` says so."""
+    """Within the block, jobs and commits of this thread raise OperationCancelledError once `is_cancelled` returns
+    True."""
     token = _is_cancelled.set(is_cancelled)
     try:
         yield
@@ -23,7 +24,8 @@ def cancelled_when(is_cancelled: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_cancelled() -> None:
-    """Called between the steps of a job, and before a catalog gets a request that changes something."""
+    """Raise OperationCancelledError if the work was cancelled. Called between the steps of a job, and before each
+    request that changes something in a catalog."""
     is_cancelled = _is_cancelled.get()
     if is_cancelled is not None and is_cancelled():
         raise OperationCancelledError(

@@ -1,4 +1,4 @@
-"""`TableChange`: the files that one commit adds and removes, and the state of the table that it relies on."""
+"""`TableChange`: the files that one commit adds and removes, and the table state that it relies on."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile,
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry
 
 FileKey: TypeAlias = tuple[str, int | None]
-"""What identifies a file: the location, and the blob's offset for one of several vectors in a Puffin file."""
+"""The identity of a file: its location, and the offset of the blob if a Puffin file has several vectors."""
 
 
 class ChangeKind(Enum):
-    """What a change knows of the table; it decides which concurrent commits it tolerates (`commit/conflicts.py`)."""
+    """How much a change depends on the state of the table. This decides which concurrent commits it tolerates
+    (`commit/conflicts.py`)."""
 
     BLIND = "blind"
-    """Read nothing: appends, and deletes by key or range. True whatever others did."""
+    """Read nothing: appends, and deletes by key or range. Valid after any concurrent commit."""
     ROW_DELTA = "row-delta"
-    """Deletes rows by position in data files that it names."""
+    """Deletes rows by position in named data files."""
     SCAN_BASED = "scan-based"
     """Read rows to decide what to write: duplicate checks, deletes and overwrites by filter."""
     REWRITE = "rewrite"
@@ -34,25 +35,26 @@ class ChangeKind(Enum):
     DELETE_REWRITE = "delete-rewrite"
     """The same deletes in other delete files."""
     CONVERSION = "conversion"
-    """Equality and range deletes leave; position deletes stand for them where a row still matched."""
+    """Removes equality and range deletes; position deletes replace them if a row still matched."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestRewrite:
-    """MT-48: the same live entries in other manifests. Made from the head that it is committed on."""
+    """MT-48: the same live entries in other manifests. It is made from the head that it is committed on."""
 
     replaced: frozenset[str]
-    """Locations of manifests of the head that are not listed any more."""
+    """Locations of manifests of the head that are no longer listed."""
     clusters: tuple[tuple[ManifestEntry, ...], ...]
-    """Their live entries, each of these to be one manifest; entries of one are of one spec and content."""
+    """The live entries of those manifests, grouped: each group becomes one manifest. All entries of a group have the
+    same spec and content."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnchangedScope:
-    """CP-83: what the caller of an operation knows the rows of."""
+    """CP-83: the rows that the caller of an operation has read."""
 
     snapshot_id: int
-    """The snapshot that the caller read; NO_SNAPSHOT for a branch that had none."""
+    """The snapshot that the caller read; NO_SNAPSHOT for a branch without snapshots."""
     may_hold: Callable[[DataFile], bool]
     """Whether a data file can hold a row that the operation deletes or reads."""
 
@@ -66,52 +68,57 @@ class TableChange:
     """The files of one snapshot. Staged files (`sequence_number` None) take the sequence number of the commit."""
 
     operation: Operation
-    """What the snapshot says of itself; other engines read it: APPEND promises that nothing but rows were added."""
+    """The operation in the snapshot summary. Other engines read it: APPEND promises that only rows were added."""
     kind: ChangeKind = ChangeKind.BLIND
     added_data_files: tuple[DataFile, ...] = ()
-    """Rewritten files state the sequence number of the snapshot that the rewrite was planned on (CP-7)."""
+    """Rewritten files carry the sequence number of the snapshot on which the rewrite was planned (CP-7)."""
     added_delete_files: tuple[DeleteFile, ...] = ()
     removed_data_files: tuple[DataFile, ...] = ()
     removed_delete_files: tuple[DeleteFile, ...] = ()
     updated_data_files: tuple[DataFile, ...] = ()
-    """SCAN_BASED: data files that stay, some of whose rows are deleted by position and written anew elsewhere
+    """SCAN_BASED: data files that stay, some of their rows being deleted by position and written again elsewhere
     (CP-6)."""
     narrowed_data_files: tuple[DataFile, ...] = ()
-    """SCAN_BASED: data files that stay, some of whose rows are deleted by position (SP-20)."""
+    """SCAN_BASED: data files that stay, some of their rows being deleted by position (SP-20)."""
     planned_snapshot_id: int | None = None
     """Head of the branch when the change was planned; None for a branch without snapshots. BLIND ignores it."""
     planned_sequence_number: int = 0
-    """Sequence number of that snapshot; 0 without one."""
+    """Sequence number of that snapshot; 0 without a snapshot."""
     relied_on_snapshot_id: int | None = None
-    """CONVERSION: the last snapshot whose position deletes stand for removed ones; None: the planned one (CP-21)."""
+    """CONVERSION: the last snapshot whose position deletes replace removed deletes; None for the planned snapshot
+    (CP-21)."""
     resolved_data_files: frozenset[str] = frozenset()
-    """CONVERSION: the data files in which every removed delete was looked for, or ruled out by bounds."""
+    """CONVERSION: the data files that were searched for every removed delete, or excluded by their bounds."""
     adopted_paths: frozenset[str] = frozenset()
-    """Those of the added files that another process staged, so that they may have been committed before (CP-23). Files
-    that the committing process has just written under new names cannot have been."""
+    """Added files that another process staged and that may therefore be committed already (CP-23). Files that the
+    committing process has just written under new names cannot be."""
     adopted_since: int = 0
-    """The table's last sequence number before any of them was written."""
+    """The last sequence number of the table before any of these files was written."""
     manifest_rewrite: ManifestRewrite | None = None
-    """Manifests that are written anew without a change of files."""
+    """Manifests that are written again without a change of files."""
     coverage: CoverageChange | None = None
-    """What the commit makes of the table's range partitions."""
+    """The change of the range partitions of the table."""
     may_match: Callable[[DataFile], bool] | None = None
-    """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any can."""
+    """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any file can.
+    """
     may_hold_moved_rows: Callable[[DataFile], bool] | None = None
-    """SCAN_BASED: whether a data file that others added, beside a delete of rows of files that this change deletes rows
-    of, can hold their new versions. None: nothing was read at snapshot isolation (SP-20)."""
+    """SCAN_BASED: whether a data file that others added can hold new versions of rows that this change deletes. It
+    matters if the others also deleted rows of files in which this change deletes rows. None: nothing was read at
+    snapshot isolation (SP-20)."""
     reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
-    """SCAN_BASED: the paths of those data files, which the change replaces or deletes rows of, in which one of these
-    equality and range deletes of others reaches a row that the change deletes or carries over. None: all of them."""
+    """SCAN_BASED: from the data files that the change replaces or deletes rows of, the paths of the files affected by
+    equality and range deletes of others. A file is affected if such a delete reaches a row that the change deletes or
+    carries over. None: all of them."""
     relied_data_files: Callable[[], Sequence[DataFile]] | None = None
-    """SCAN_BASED: the data files with rows because of which the change adds no others (CP-38). None: there are none."""
+    """SCAN_BASED: the data files with existing rows because of which the change skips an insert (CP-38). None: no such
+    files."""
     relied_reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
-    """SCAN_BASED: the paths of those of `relied_data_files` in which one of these deletes of others, of any kind, takes
-    a row because of which the change adds no other (CP-38). None: all of them."""
+    """SCAN_BASED: the paths of the `relied_data_files` in which a delete of others, of any kind, removes such a row
+    (CP-38). None: all of them."""
     deleted_row_count: int | None = None
-    """Rows that the change deletes; None where nobody counted them (CP-87)."""
+    """Number of rows that the change deletes; None if they were not counted (CP-87)."""
     unchanged: UnchangedScope | None = None
-    """What may not have got new rows (CP-83). None: the caller does not ask."""
+    """The rows that must not have changed since the caller read them (CP-83). None: no such check."""
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (
@@ -144,21 +151,21 @@ class TableChange:
 
     @property
     def data_files_named_by_deletes(self) -> frozenset[str]:
-        """Committed data files that the added position deletes and vectors name, files of this change left out."""
+        """Committed data files that the added position deletes and vectors name, without files of this change."""
         named = {named_data_file(delete) for delete in self.added_delete_files if not is_keyed(delete)}
         own = {data.file_path for data in self.added_data_files}
         return frozenset(path for path in named if path is not None and path not in own)
 
     @property
     def scoped_deletes(self) -> tuple[DeleteFile, ...]:
-        """New equality and range deletes; whether one is global depends on its spec."""
+        """New equality and range deletes. Whether one is global depends on its spec."""
         return tuple(
             delete for delete in self.added_delete_files if is_keyed(delete) and delete.sequence_number is None
         )
 
 
 def operation_of(added: Collection[DataFile], others: Collection[ContentFile]) -> Operation:
-    """What a snapshot says of itself: APPEND promises that nothing but rows were added."""
+    """The operation of the snapshot: APPEND promises that only rows were added."""
     if not others:
         return Operation.APPEND
     return Operation.OVERWRITE if added else Operation.DELETE
@@ -173,7 +180,7 @@ KEYED_KINDS: Final = frozenset({DeleteKind.EQUALITY, DeleteKind.RANGE})
 
 
 def is_keyed(delete: DeleteFile) -> bool:
-    """Equality and range deletes say which keys to delete; the others say which rows of which file."""
+    """Whether the delete is an equality or range delete, which names keys. All others name rows of a file."""
     return delete.kind in KEYED_KINDS
 
 
@@ -182,7 +189,8 @@ def file_keys(files: Iterable[ContentFile]) -> frozenset[FileKey]:
 
 
 def _check_rewritten_numbers(change: TableChange) -> None:
-    """CP-7: rewritten rows keep their place in the order of deletes, or deleted rows would come back."""
+    """CP-7: rewritten rows keep their sequence number, and so their position relative to deletes. Otherwise deleted
+    rows would come back."""
     for data in change.added_data_files:
         if data.sequence_number != change.planned_sequence_number:
             raise InvalidArgumentError(

@@ -1,15 +1,15 @@
-"""A queue of the writers that want to commit to one table, by locks on a file of this machine (decision 15).
+"""A queue of the writers that want to commit to one table, using locks on a file of this machine (decision 15).
 
     byte of the file    0        1        2        3
     locked by           -        w3       w1       w2
-                                 commits  waits    waits      the next one to come takes 4
+                                 commits  waits    waits      the next writer takes 4
 
-A writer locks the byte after the last one that is locked: its ticket. Its turn is when nobody has a byte before it. A
-lock goes with its process, however that ends. Who stays at the front for too long is passed by: the file holds the
-lowest ticket that still counts. When nobody waits, tickets begin there again.
+A writer locks the byte after the last locked one: its ticket. Its turn comes when no byte before it is locked. A lock
+ends with its process, however the process ends. A writer that stays at the front for too long is skipped: the file
+holds the lowest ticket that still counts. When no writer waits, tickets start there again.
 
-Only the order of writers comes from here. Commits are compared and set (CP-1), so a queue that is left out, passed by
-or damaged costs attempts and no rows.
+The queue only orders the writers. Commits are compare-and-set operations (CP-1), so a missing, skipped or damaged queue
+costs attempts but no rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if sys.platform == "linux":
 logger = logging.getLogger(__name__)
 
 IS_SUPPORTED: Final = sys.platform == "linux" and sys.maxsize > 2**32
-"""Locks that belong to an open file and not to a process, so that threads queue too; Python has them for Linux."""
+"""Locks that belong to an open file instead of a process, so that threads queue too. Python supports them on Linux."""
 
 _TICKET_BITS: Final = 42
 _TABLE_BITS: Final = 20
@@ -44,57 +44,58 @@ _POLLS_APART_MAX: Final = 10
 
 
 class Place(Protocol):
-    """A place in a queue, which goes with its process."""
+    """A position in a queue; it ends with its process."""
 
     def wait(self, patience_seconds: float) -> None:
-        """Until it is its turn; who is before for longer than `patience_seconds` is not waited for. OSError where that
-        cannot be told."""
+        """Wait until it is its turn. A writer that is ahead for longer than `patience_seconds` is skipped. Raises
+        OSError if the state of the queue cannot be read."""
 
     def give_back(self) -> None:
         """Leave the queue."""
 
 
 class WriterQueue(Protocol):
-    """The writers that want to commit to one table, in the order in which they came."""
+    """The writers that want to commit to one table, in order of arrival."""
 
     @property
     def number(self) -> int:
-        """Which queue of the catalog it is. Tables may share a number, and a queue with it."""
+        """The number of the queue in its catalog. Tables with the same number share a queue."""
 
     def is_busy(self) -> bool:
-        """Whether a writer that comes now is to queue before its first attempt."""
+        """Whether a new writer must queue before its first attempt."""
 
     def take(self) -> Place:
-        """The next place. OSError where there is none to be had."""
+        """Take the next position. Raises OSError if the queue does not work."""
 
 
 @runtime_checkable
 class QueuesCommits(Protocol):
-    """A catalog that can tell its writers to queue."""
+    """A catalog whose writers can queue."""
 
     def commit_queue(self, table_uuid: UUID) -> WriterQueue | None:
-        """The queue of a table; None where there is none."""
+        """The queue of a table, or None."""
 
     def upkeep_queue(self, table_uuid: UUID) -> CommitQueue | None:
-        """The queue of those who keep a table in shape, of whom one is enough (MT-86); None where there is none."""
+        """The queue of the processes that maintain a table, where one process is enough (MT-86). None without a
+        queue."""
 
 
 class CommitQueue:
     """The queue of one table."""
 
     def __init__(self, path: str, table_uuid: UUID) -> None:
-        """`path`: of a file that all writers of the catalog share. It is made by the first one who waits."""
+        """`path` is a file that all writers of the catalog share. The first writer that waits creates it."""
         self._path = path
-        # Two tables that share a number wait for each other, and no more.
+        # Two tables with the same number only wait for each other.
         self._first_byte = (zlib.crc32(table_uuid.bytes) & ((1 << _TABLE_BITS) - 1)) << _TICKET_BITS
 
     @property
     def number(self) -> int:
-        """The first byte of its tickets."""
+        """The first byte of the tickets of this table."""
         return self._first_byte
 
     def is_busy(self) -> bool:
-        """Whether somebody has a ticket; one system call where nobody ever waited."""
+        """Whether a writer has a ticket. This is one system call if no writer has ever waited."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -106,13 +107,13 @@ class CommitQueue:
             os.close(descriptor)
 
     def take(self) -> Ticket:
-        """The next ticket. OSError where the file system has no locks."""
+        """Take the next ticket. Raises OSError if the file system has no locks."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             number = _read_passed(descriptor)
             while (holder := _holder(descriptor, self._first_byte, number, _TICKETS)) is not None:
                 number = holder + 1
-            # Somebody who came at the same moment may have had it first.
+            # A writer that came at the same moment may have locked this byte first.
             while not _lock(descriptor, self._first_byte + number):
                 number += 1
         except BaseException:
@@ -121,7 +122,7 @@ class CommitQueue:
         return Ticket(descriptor, self._first_byte, number)
 
     def take_if_free(self) -> Ticket | None:
-        """A ticket where nobody has one, so that its turn is now; None where somebody has, or without locks."""
+        """A ticket whose turn is now, if no other writer has one. None if one has, or if locks do not work."""
         try:
             ticket = self.take()
         except OSError as error:
@@ -134,7 +135,7 @@ class CommitQueue:
 
 
 class Ticket:
-    """A place in the queue, until it is returned or the process ends."""
+    """A position in the queue, until it is returned or the process ends."""
 
     def __init__(self, descriptor: int, first_byte: int, number: int) -> None:
         self._descriptor = descriptor
@@ -143,7 +144,7 @@ class Ticket:
         _tickets.add(self)
 
     def wait(self, patience_seconds: float) -> None:
-        """Until everybody before has committed, or was at the front for `patience_seconds` and is passed by."""
+        """Wait until each writer ahead has committed, or was at the front for `patience_seconds` and is skipped."""
         front: int | None = None
         since = 0.0
         while (holder := self._front()) is not None:
@@ -155,23 +156,23 @@ class Ticket:
                     "a writer holds its turn to commit for more than %s s; passing it by", round(patience_seconds, 3)
                 )
                 os.pwrite(self._descriptor, _NUMBER.pack(holder + 1), 0)
-            # The next in line looks more often than those behind.
+            # The next writer polls more often than those behind it.
             time.sleep(_POLL_SECONDS * min(self._number - holder, _POLLS_APART_MAX))
 
     def is_first(self) -> bool:
-        """Whether nobody is before it."""
+        """Whether no writer is ahead of it."""
         return self._front() is None
 
     def give_back(self) -> None:
         """Leave the queue."""
         if self in _tickets:
             _tickets.discard(self)
-            # Said before the file is closed: a process that was forked meanwhile has it open as well.
+            # Unlock before closing the file: a process that was forked in the meantime has it open, too.
             _fcntl(self._descriptor, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, 0)
             os.close(self._descriptor)
 
     def _front(self) -> int | None:
-        """The lowest ticket before this one that counts."""
+        """The lowest ticket before this one that still counts."""
         passed = _read_passed(self._descriptor)
         lowest: int | None = None
         before = self._number
@@ -180,7 +181,7 @@ class Ticket:
         return lowest
 
     def close_in_child(self) -> None:
-        """The lock is the parent's; a copy that stays open would outlive it."""
+        """Close the file in a forked process. The lock belongs to the parent, and an open copy would outlive it."""
         os.close(self._descriptor)
 
 
@@ -198,14 +199,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class CommitTurn:
-    """One commit's way through the queue: none while the queue is not busy, a place from the first lost race on.
+    """The queue position of one commit: none while the queue is not busy, one from the first lost race on.
 
-    A context manager that gives the place back.
+    A context manager that gives the position back.
     """
 
     def __init__(self, queue: WriterQueue | None, *, patience_seconds: float, pause_seconds: float) -> None:
-        """`patience_seconds`: how long one who is before us may stay at the front. `pause_seconds`: the longest pause
-        after a race that was lost against somebody outside of the queue."""
+        """`patience_seconds`: how long a writer ahead of us may stay at the front. `pause_seconds`: the longest pause
+        after a race that was lost against a writer outside the queue."""
         self._queue = queue
         self._patience_seconds = patience_seconds
         self._pause_seconds = pause_seconds
@@ -220,11 +221,11 @@ class CommitTurn:
 
     @property
     def is_queued(self) -> bool:
-        """Whether the next attempt comes in its turn, so that nothing is gained by waiting before."""
+        """Whether the next attempt waits for its turn, so that no other wait is needed."""
         return self._queue is not None
 
     def before_attempt(self, attempt: int) -> None:
-        """Wait for the turn: from the second attempt on, and at the first where others wait already."""
+        """Wait for the turn: from the second attempt on, and at the first one if others already wait."""
         if self._queue is None:
             return
         try:
@@ -233,12 +234,13 @@ class CommitTurn:
             if self._place is not None:
                 self._place.wait(self._patience_seconds)
         except OSError as error:
-            # Such as a file system without locks. Waits of random length are what catalogs without a queue have.
+            # For example, a file system without locks. Then wait for random times, as in catalogs without a queue.
             logger.warning("commits do not queue here, and wait for random times instead: %s", error)
             self._queue = None
 
     def pause_seconds(self, attempt: int) -> float:
-        """How long to wait after a lost race: with the turn in hand only for those who do not queue."""
+        """The time to wait after a lost race. A writer whose turn it is can only have lost against writers outside the
+        queue."""
         return random.uniform(0, self._pause_seconds) if attempt > 1 else 0.0
 
 
@@ -246,12 +248,12 @@ def _read_passed(descriptor: int) -> int:
     """The lowest ticket that still counts."""
     data = os.pread(descriptor, _NUMBER.size, 0)
     passed: int = _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else 0
-    # Of a number that nobody can have reached, begin again.
+    # Start again if the number is too large to be a real ticket.
     return passed if passed < _TICKETS // 2 else 0
 
 
 def _lock(descriptor: int, byte: int) -> bool:
-    """Whether the byte was free, and is locked now."""
+    """Lock the byte; False if it was locked already."""
     try:
         _fcntl(descriptor, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, byte, 1)
     except OSError as error:
@@ -262,7 +264,7 @@ def _lock(descriptor: int, byte: int) -> bool:
 
 
 def _holder(descriptor: int, first_byte: int, lower: int, upper: int) -> int | None:
-    """A ticket in lower .. upper that another open file has locked, not always the lowest one."""
+    """A ticket from lower to upper that another open file has locked, not always the lowest one."""
     if lower >= upper:
         return None
     kind, start = _fcntl(descriptor, fcntl.F_OFD_GETLK, fcntl.F_WRLCK, first_byte + lower, upper - lower)
@@ -270,7 +272,7 @@ def _holder(descriptor: int, first_byte: int, lower: int, upper: int) -> int | N
 
 
 def _fcntl(descriptor: int, command: int, kind: int, start: int, length: int) -> tuple[int, int]:
-    """The call, and kind and start of the lock that it returns."""
+    """Call fcntl; return the kind and start of the lock that it reports."""
     answer = fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
     found = _FLOCK.unpack(answer)
     return found[0], found[2]

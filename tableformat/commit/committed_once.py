@@ -1,14 +1,14 @@
-"""Commits staged files of other processes once, also for a writer that does not name its batches (CP-23).
+"""Commits staged files of other processes once, even for a writer that does not name its batches (CP-23).
 
     new_write        table at sequence number 40
     write            files f, g                     no snapshot up to 40 can name them
     commit           snapshot 41, adds f, g
-    commit again     the line of the head from 41 on is asked: 41 has f, g
+    commit again     the history of the head from 41 on is read: 41 has f, g
 
-What a table had before the write began is not looked at, so a commit costs what others have committed since, not what
-the table holds. Each snapshot is asked for the entries that it added or removed itself, which never change, so they are
-kept; files that a job has removed since are found by them too. Where the line has been cut by expiry, the oldest
-snapshot left is asked for everything that it lists, and then where the files are (CP-34).
+Snapshots from before the write are not read, so the cost of a commit depends on the commits since then, not on the size
+of the table. For each snapshot, the entries that it added or removed itself are read. They never change, so they are
+cached. They also show files that a job has removed since then. If expiry has cut the history, all entries of the oldest
+remaining snapshot are read, and then the existence of the files is checked (CP-34).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _cache: Final[BoundedCache[str, frozenset[str]]] = BoundedCache(_CACHED_PATHS)
 
 
 def check_committed_once(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-23, LK-31: raise AlreadyCommittedError when the branch has, or had, a file that the change adopts.
+    """CP-23, LK-31: raise AlreadyCommittedError if the branch has, or had, a file that the change adopts.
 
     `subject` names the table and branch for the message.
     """
@@ -71,14 +71,14 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
 
 
 def is_cut_after(head: SnapshotView, sequence_number: int) -> bool:
-    """Whether snapshots of the head's line may have expired that are newer than that number."""
+    """Whether snapshots of the history of the head with a higher number may have expired."""
     line = list(ancestors(head.metadata, head.snapshot))
     return bool(line) and (line[-1].sequence_number or 0) > sequence_number and had_parent(head.io, line[-1])
 
 
 def _check_retained(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-34, LK-31: a file that a job removed, by a snapshot that has expired, is in a snapshot that a tag or another
-    branch keeps, or gone (CP-55)."""
+    """CP-34, LK-31: raise AlreadyCommittedError if a tag or another branch keeps a snapshot that has one of the files.
+    A file that a job removed, in a snapshot that has expired, is either in such a snapshot or deleted (CP-55)."""
     line = {snapshot.snapshot_id for snapshot in ancestors(head.metadata, head.snapshot)}
     for snapshot in head.metadata.snapshots:
         if snapshot.snapshot_id not in line and (snapshot.sequence_number or 0) > change.adopted_since:
@@ -89,7 +89,8 @@ def _check_retained(change: TableChange, head: SnapshotView, subject: str) -> No
 
 
 def files_gone(io: FileIO, paths: Iterable[str]) -> list[str]:
-    """CP-55: those that are not there. A look is microseconds on a disk; an object store is asked side by side."""
+    """CP-55: the paths that do not exist. A check takes microseconds on a disk; an object store gets concurrent
+    requests."""
     listed = sorted(paths)
     found = read_side_by_side(partial(exists, io), listed, str, lambda _: 0)
     return [path for path, is_there in zip(listed, found, strict=True) if not is_there]
@@ -106,8 +107,8 @@ def _may_be_there(paths: list[str], where: str, subject: str, snapshot_id: int |
 
 
 def named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snapshot, frozenset[str]]]:
-    """The snapshots of the head's line after that number, oldest first, each with the paths that it added or removed;
-    the oldest retained one with all that it lists."""
+    """The snapshots of the history of the head after that number, oldest first, each with the paths that it added or
+    removed. The oldest retained snapshot comes with all paths that it lists."""
     line: list[Snapshot] = []
     for snapshot in ancestors(head.metadata, head.snapshot):
         if (snapshot.sequence_number or 0) <= sequence_number:
@@ -121,7 +122,7 @@ def named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snap
 
 
 def _paths_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> frozenset[str]:
-    """The files that the snapshot added or removed; kept, because a snapshot never changes."""
+    """The files that the snapshot added or removed. They are cached, because a snapshot never changes."""
     key = actual_location(io, snapshot.manifest_list)
     paths = _cache.get(key)
     if paths is None:
@@ -148,5 +149,5 @@ def _all_paths(io: FileIO, metadata: TableMetadata, snapshot: Snapshot, sequence
 
 
 def _tells_of_a_change(manifest: ManifestFile) -> bool:
-    """Not of one that only holds what others wrote, merged."""
+    """Whether the manifest records a change, and is not only a merge of existing entries."""
     return manifest.added_files_count + manifest.deleted_files_count > 0

@@ -10,10 +10,11 @@
     delete rewrite  | retry           CP-4          CP-10            CP-4               retry         CP-4
     conversion      | CP-11           CP-4          CP-10            CP-4, CP-21        retry         CP-4
 
-"Positions" are position deletes and deletion vectors; "keyed" are equality and range deletes. A rule that finds nothing
-lets the change retry on the new head. All of this is about a head that descends from the snapshot that the change was
-planned on; any other aborts every kind but blind (CP-22). A change that was planned on the current head meets no rule,
-except that a conversion always proves CP-11 and CP-21: deletes that leave too early cannot be brought back.
+"Positions" are position deletes and deletion vectors; "keyed" are equality and range deletes. If no rule finds a
+conflict, the change is retried on the new head. This table applies to a head that descends from the snapshot on which
+the change was planned. Any other head aborts every kind except blind (CP-22). A change that was planned on the current
+head needs no rule, except that a conversion always proves CP-11 and CP-21: deletes that are removed too early cannot be
+brought back.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 class Theirs(Enum):
-    """What happened on the branch between the planned snapshot and the head."""
+    """Events on the branch between the planned snapshot and the head."""
 
     DATA_ADDED = "data files were added"
     DATA_REMOVED = "data files were removed"
@@ -63,7 +64,8 @@ class Theirs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Our change, the head it meets and the difference between the head and the snapshot it was planned on."""
+    """Our change, the new head, and the difference between the head and the snapshot on which the change was
+    planned."""
 
     change: TableChange
     head: SnapshotView
@@ -71,7 +73,7 @@ class Evidence:
     diff: TableDiff
 
     def happened(self) -> frozenset[Theirs]:
-        """The columns of the table that the difference of live files shows."""
+        """The columns of the conflict table that the difference of live files shows."""
         diff = self.diff
         happenings: dict[Theirs, bool] = {
             Theirs.DATA_ADDED: bool(diff.added_data_files),
@@ -85,11 +87,11 @@ class Evidence:
 
 
 Rule: TypeAlias = Callable[[Evidence], Iterable[str]]
-"""Yields one sentence for each conflict it finds; nothing means that the change may retry."""
+"""Yields one sentence for each conflict that it finds. If it yields nothing, the change may be retried."""
 
 
 def files_named_are_live(evidence: Evidence) -> Iterator[str]:
-    """CP-4: every file that the change removes, and every data file that its positions name, is still live."""
+    """CP-4: every file that the change removes, and every data file that its position deletes name, is still live."""
     change, diff = evidence.change, evidence.diff
     needed = {data.file_path for data in change.removed_data_files} | change.data_files_named_by_deletes
     gone = [data.file_path for data in diff.removed_data_files if data.file_path in needed]
@@ -102,8 +104,8 @@ def files_named_are_live(evidence: Evidence) -> Iterator[str]:
 
 
 def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
-    """CP-5: a change that read rows to decide is serializable: no other commit added a data file that it should have
-    read."""
+    """CP-5: a change whose decision depends on rows that it read is serializable: no other commit added a data file
+    that it should have read."""
     may_match = evidence.change.may_match
     unseen = [data.file_path for data in evidence.diff.added_data_files if may_match is None or may_match(data)]
     if unseen:
@@ -111,8 +113,8 @@ def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
 
 
 def rows_deleted_were_not_changed(evidence: Evidence) -> Iterator[str]:
-    """SP-20: at snapshot isolation rows that others add do not matter, unless they are new versions of rows that this
-    change deletes: then the first that commits wins."""
+    """SP-20: at snapshot isolation, rows that others add do not matter. The exception are new versions of rows that
+    this change deletes: the first commit wins."""
     change, may_hold = evidence.change, evidence.change.may_hold_moved_rows
     if may_hold is None:
         return
@@ -123,14 +125,15 @@ def rows_deleted_were_not_changed(evidence: Evidence) -> Iterator[str]:
 
 
 def removed_data_met_no_new_delete(evidence: Evidence) -> Iterator[str]:
-    """CP-6: rows are written anew with the number of the commit, so a delete that came meanwhile would miss them."""
+    """CP-6: rows are written again with the sequence number of the commit, so a concurrent delete would miss them."""
     replaced = (*evidence.change.removed_data_files, *evidence.change.updated_data_files)
     for deletes, hit in _met_rows(evidence, replaced):
         yield f"{deletes} rows of {hit}, which this change replaces"
 
 
 def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
-    """CP-38: because a row was there the change adds no other, so after a delete of it there would be neither."""
+    """CP-38: a row is not added because a matching one exists. After a delete of the existing row there would be
+    neither."""
     change, diff = evidence.change, evidence.diff
     relied = {data.file_path: data for data in (change.relied_data_files or tuple)()}
     gone = [data.file_path for data in diff.removed_data_files if relied.pop(data.file_path, None) is not None]
@@ -149,7 +152,7 @@ def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
 
 
 def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[str]:
-    """CP-8: positions name rows of the replaced file; nothing carries them over to the new one."""
+    """CP-8: position deletes name rows of the replaced file and are not carried over to the new one."""
     for delete in evidence.diff.added_delete_files:
         if is_keyed(delete):
             continue
@@ -159,9 +162,10 @@ def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[st
 
 
 def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
-    """CP-9: a delete newer than the planned snapshot that applied to an input still has to apply to the output.
+    """CP-9: a delete newer than the planned snapshot that applied to an input must still apply to the output.
 
-    It may have come and gone since, so the difference of live files does not show it: the history does.
+    It may have been added and removed in the meantime. The difference of live files does not show this, so the history
+    is read.
     """
     change, head = evidence.change, evidence.head
     if evidence.planned is None or head.snapshot is None:
@@ -177,7 +181,7 @@ def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
 
 
 def vector_has_the_last_word(evidence: Evidence) -> Iterator[str]:
-    """CP-10: a deletion vector replaces all position deletes of its file (DA-7), those that came since included."""
+    """CP-10: a deletion vector replaces all position deletes of its file (DA-7), including those added concurrently."""
     change = evidence.change
     vectors = {
         delete.referenced_data_file for delete in change.added_delete_files if delete.kind is DeleteKind.DELETION_VECTOR
@@ -190,10 +194,10 @@ def vector_has_the_last_word(evidence: Evidence) -> Iterator[str]:
 
 
 def removed_deletes_were_converted(evidence: Evidence) -> Iterator[str]:
-    """CP-11: a delete leaves only when every live data file that it reaches was searched for its rows.
+    """CP-11: a delete is removed only if every live data file that it reaches was searched for its rows.
 
-    The whole head is checked, not only what came since: a rewrite that planned earlier commits data files with old
-    sequence numbers, and a rollback makes data files live again of which the delete names rows.
+    The whole head is checked, not only the new files. A rewrite that was planned earlier commits data files with old
+    sequence numbers. A rollback makes data files live again that hold rows of the delete.
     """
     change, head = evidence.change, evidence.head
     removed = change.removed_delete_files
@@ -213,8 +217,9 @@ def removed_deletes_were_converted(evidence: Evidence) -> Iterator[str]:
 
 
 def positions_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
-    """CP-21: rows that an earlier snapshot of the same conversion deleted by position are still, unless the head is no
-    descendant: then a rollback may have taken the positions, and the keyed delete is all that deletes the rows."""
+    """CP-21: rows that an earlier snapshot of the same conversion deleted by position are still deleted, if the head is
+    a descendant of it. Otherwise a rollback may have removed the position deletes, and only the keyed delete removes
+    the rows."""
     yield from _not_in_history(evidence.head, evidence.change.relied_on_snapshot_id)
 
 
@@ -251,11 +256,11 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
         Theirs.KEYED_REMOVED: (files_named_are_live,),
     },
 }
-"""Ours x theirs -> the rules that can abort; a cell that is not there means retry."""
+"""Our kind x their event -> the rules that can abort. A missing cell means retry."""
 
 
 def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-3, CP-22: raise CommitConflictError when what others did since the change was planned makes it wrong.
+    """CP-3, CP-22: raise CommitConflictError if concurrent commits made the change invalid.
 
     `subject` names the table and branch for the message.
     """
@@ -280,7 +285,7 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
 ASKED_ALWAYS: Final = frozenset(
     {no_newer_delete_of_rewritten_data_left, removed_deletes_were_converted, positions_relied_on_are_there}
 )
-"""Rules whose evidence the difference of live files does not show, so they look for themselves."""
+"""Rules that are always checked, because the difference of live files does not show their evidence."""
 
 
 def _rules_to_ask(rules: Mapping[Theirs, tuple[Rule, ...]], evidence: Evidence) -> Iterator[Rule]:
@@ -290,11 +295,11 @@ def _rules_to_ask(rules: Mapping[Theirs, tuple[Rule, ...]], evidence: Evidence) 
 
 
 def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str]:
-    """CP-22: whatever was read in a snapshot says nothing of a head that does not descend from it.
+    """CP-22: rows read in a snapshot prove nothing about a head that does not descend from that snapshot.
 
-    After a rollback rows are alive that a delete had taken when they were looked for, and the difference of live files
-    would show no more than that a delete file left, which conversions bring about every day. None, the state before the
-    first snapshot, leads everywhere.
+    A rollback makes rows live again that were deleted when the change looked for them. The difference of live files
+    would only show that a delete file was removed, which conversions do every day. None, the state before the first
+    snapshot, is in every history.
     """
     if snapshot_id is None or lineage(head.metadata, head.snapshot, snapshot_id) is not None:
         return
@@ -311,7 +316,7 @@ def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:
 
 
 def _met_rows(evidence: Evidence, touched: Sequence[DataFile]) -> Iterator[tuple[str, str]]:
-    """Deletes of others and the data files in which they meet rows of the change, as words: "d deletes" and "a, b"."""
+    """Deletes of others and the data files in which they match rows of the change, as words: "d deletes" and "a, b"."""
     suspected: dict[str, DataFile] = {}
     asked: list[DeleteFile] = []
     for delete in evidence.diff.added_delete_files:
@@ -329,7 +334,7 @@ def _met_rows(evidence: Evidence, touched: Sequence[DataFile]) -> Iterator[tuple
 
 
 def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
-    """Whether a committed delete can delete rows of a committed data file, as far as the manifests show."""
+    """Whether a committed delete can delete rows of a committed data file, according to the manifests."""
     delete_number, data_number = committed_sequence_number(delete), committed_sequence_number(data)
     match delete.kind:
         case DeleteKind.POSITION | DeleteKind.DELETION_VECTOR:
@@ -345,6 +350,6 @@ def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
 
 
 def _some(paths: list[str]) -> str:
-    """Up to three paths of a list that can have thousands."""
+    """Up to three paths of a list that may have thousands."""
     shown = ", ".join(paths[:3])
     return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more files"

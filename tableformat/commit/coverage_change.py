@@ -1,8 +1,9 @@
-"""Commits and range partitions: rows are committed where they may lie, and what exists changes with the snapshot.
+"""Checks commits against range partitions: rows are committed only inside existing ranges, and ranges change with the
+snapshot.
 
-The table property is one text, so a commit that changes it says what it was made from. Catalogs in this process compare
-that; catalog servers have no word for it, and there every change of it makes a snapshot, whose sequence number only one
-commit can take (RP-8).
+The table property is one text, so a commit that changes it states the text that it was made from. Catalogs in this
+process compare this text. Catalog servers cannot, so there every change of the property makes a snapshot, whose
+sequence number only one commit can take (RP-8).
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from tableformat.range_partitions.summary import COVERAGE_BEFORE, COVERAGE_DROPP
 
 @dataclass(frozen=True, slots=True)
 class CoverageChange:
-    """What a commit makes of the property."""
+    """The change that a commit makes to the property."""
 
     before: str | None
     after: str | None
     needs_snapshot: bool = True
-    """Also without files: rows that were taken are refused from then on (RP-8)."""
+    """Make a snapshot even without files: rows that were accepted before are rejected from then on (RP-8)."""
     dropped: str | None = None
-    """The ranges whose rows go with the commit, as JSON."""
+    """The ranges whose rows are deleted by the commit, as JSON."""
 
     @property
     def summary(self) -> dict[str, str]:
@@ -57,17 +58,18 @@ class CoverageChange:
 
 
 def property_updates(text: str | None) -> tuple[TableUpdate, ...]:
-    """What sets the property, or takes it away."""
+    """The updates that set the property, or remove it if `text` is None."""
     if text is None:
         return (RemovePropertiesUpdate(removals=[RANGE_PARTITIONS]),)
     return (SetPropertiesUpdate(updates={RANGE_PARTITIONS: text}),)
 
 
 def coverage_is(text: str | None, catalog: Catalog) -> tuple[TableRequirement, ...]:
-    """RP-8: the requirement that the property is still that text, of catalogs that are asked in this process."""
+    """RP-8: the requirement that the property still has that text, for catalogs that check requirements in this
+    process."""
     if is_rest(catalog):
         return ()
-    # PyIceberg's union of requirements lists those that a catalog server knows.
+    # PyIceberg's union of requirements lists only requirements that a catalog server knows.
     return (cast(TableRequirement, _CoverageIs(text=text)),)
 
 
@@ -78,7 +80,7 @@ class _CoverageIs(ValidatableTableRequirement):
     text: str | None
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException where somebody changed what exists."""
+        """Raises CommitFailedException if the range partitions were changed concurrently."""
         if base_metadata is not None and base_metadata.properties.get(RANGE_PARTITIONS) != self.text:
             raise CommitFailedException("Requirement failed: the range partitions were changed concurrently")
 
@@ -91,10 +93,12 @@ def coverage_for(
     unchecked: frozenset[str],
     table: str,
 ) -> CoverageChange | None:
-    """RP-6: whether the added files may be committed on this metadata, and what is added on demand for them (RP-9).
+    """RP-6: whether the added files may be committed on this metadata, and the ranges that are added on demand for them
+    (RP-9).
 
-    `held_against` is the property that rows were held against one by one, `unchecked` names files whose rows were not.
-    CommitConflictError where rows may lie outside of what exists now, UncoveredRowsError for unchecked files.
+    `held_against` is the property against which rows were checked individually; `unchecked` names files whose rows were
+    not checked. Raises CommitConflictError if rows may lie outside the current ranges, UncoveredRowsError for unchecked
+    files.
     """
     text = metadata.properties.get(RANGE_PARTITIONS)
     defined = range_partitions_of(metadata.properties, metadata.schema())

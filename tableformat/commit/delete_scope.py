@@ -1,4 +1,4 @@
-"""Decides when a blind delete may be limited to one partition, and whether its columns are still those of the table."""
+"""Decides whether a blind delete may be limited to one partition, and whether its columns still exist in the table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 def only_default_spec_has_data(view: SnapshotView) -> bool:
-    """Whether every live data file was written under the table's default partition spec.
+    """Whether every live data file was written under the default partition spec of the table.
 
-    Decides from the manifest list alone. Rows of older specs lie in other partitions (DA-3), where a delete that is
-    limited to a partition of the default spec would miss them.
+    Reads only the manifest list. Rows of older specs lie in other partitions (DA-3), so a delete that is limited to a
+    partition of the default spec would miss them.
     """
     default_spec_id = view.metadata.default_spec_id
     return all(
@@ -32,11 +32,10 @@ def has_partition_scoped_deletes(change: TableChange, view: SnapshotView) -> boo
 
 
 def check_delete_scope(change: TableChange, view: SnapshotView, subject: str) -> None:
-    """CP-12: a new delete that is limited to a partition needs the default spec to be the only one with live data
-    files.
+    """CP-12: a new delete that is limited to a partition requires that all live data files have the default spec.
 
-    Raises CommitConflictError; the caller prepares the deletes again as global ones. The commit asserts the default
-    spec id.
+    Raises CommitConflictError; the caller then prepares the deletes again as global ones. The commit asserts the
+    default spec id.
     """
     if not has_partition_scoped_deletes(change, view):
         return
@@ -55,9 +54,10 @@ def check_delete_scope(change: TableChange, view: SnapshotView, subject: str) ->
 
 
 def check_delete_columns(change: TableChange, view: SnapshotView, subject: str) -> None:
-    """CP-35: a new keyed delete goes by columns that the table has.
+    """CP-35: the columns of a new keyed delete exist in the table.
 
-    Raises CommitConflictError. The commit asserts the schema id, so that no column leaves in the moment of the commit.
+    Raises CommitConflictError. The commit asserts the schema id, so that no column is dropped at the moment of the
+    commit.
     """
     check_columns_are_there(
         [each for delete in change.scoped_deletes for each in delete.equality_ids or ()], view, subject
@@ -65,7 +65,7 @@ def check_delete_columns(change: TableChange, view: SnapshotView, subject: str) 
 
 
 def check_columns_are_there(field_ids: Iterable[int], view: SnapshotView, subject: str) -> None:
-    """CP-35: CommitConflictError where one of the columns that a delete goes by was dropped from the table."""
+    """CP-35: raise CommitConflictError if a column of a delete was dropped from the table."""
     current = frozenset(view.metadata.schema().field_ids)
     dropped = sorted({field_id for field_id in field_ids if field_id not in current})
     if dropped:
@@ -77,6 +77,6 @@ def check_columns_are_there(field_ids: Iterable[int], view: SnapshotView, subjec
 
 
 def _name_of(field_id: int, view: SnapshotView) -> str:
-    """The newest name of a column that was dropped."""
+    """The last name of a dropped column."""
     names = (schema.find_column_name(field_id) for schema in reversed(view.metadata.schemas))
     return next((repr(name) for name in names if name is not None), f"the column with the id {field_id}")

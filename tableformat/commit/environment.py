@@ -1,7 +1,8 @@
-"""What every snapshot of this process says of the program that made it: `engine-name`, `engine-version`, `app-id`.
+"""Summary properties of every snapshot of this process that identify its program: `engine-name`, `engine-version`,
+`app-id`.
 
-The names are those of Iceberg's summaries. A process of a library has nothing to say; Spark's says which application it
-works for, whoever commits in it: statements, procedures, compaction.
+The names are from Iceberg's summaries. A process that uses the library sets none. A process of Spark sets the id of its
+application, for all commits: statements, procedures, compaction.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _environment: Final[dict[str, str]] = {}
 
 
 def set_environment(properties: Mapping[str, str]) -> None:
-    """From now on every snapshot has these in its summary, unless its commit says something else by the same name."""
+    """Add these properties to the summary of every later snapshot, unless its commit sets the same name."""
     _environment.clear()
     _environment.update(properties)
 

@@ -1,5 +1,5 @@
-"""What became of a commit, noted where it happens: whoever cleans up after a failure asks this and no variable of its
-own, which an interrupt keeps from being set.
+"""The outcome of a commit, recorded where it happens. Cleanup after a failure asks this object, because an interrupt
+can keep a variable of the caller from being set.
 
     fate = CommitFate()
     with removing_on_failure(fate, remove):         Ctrl-C here: removed
@@ -30,22 +30,23 @@ class Sent(Enum):
 
 
 class CommitFate:
-    """CP-51: of one commit over all its attempts. The commit keeps it, from before the request on."""
+    """CP-51: the outcome of one commit over all its attempts. The commit updates it from before the request on."""
 
     def __init__(self) -> None:
         self.sent = Sent.NO
         self.subject = "the table"
-        """The table, and the branch, for messages."""
+        """The table and branch, for messages."""
         self.snapshot_id: int | None = None
-        """Of the snapshot that the commit adds, to the first of several tables; None for metadata alone."""
+        """The id of the snapshot that the commit adds (to the first table, if there are several); None for a change of
+        metadata only."""
 
     @property
     def may_be_named(self) -> bool:
-        """Whether the table names the files of the commit, or may do so yet."""
+        """Whether the table references the files of the commit, or may still do so."""
         return self.sent is not Sent.NO
 
     def told(self, error: BaseException) -> CommitStateUnknownError:
-        """What an error becomes that came while the catalog had the request, or later."""
+        """The error to raise in place of one that occurred while the catalog had the request, or later."""
         return unknown_outcome(error, self._text(error))
 
     def _text(self, error: BaseException) -> str:
@@ -72,8 +73,8 @@ class CommitFate:
 
 @contextmanager
 def removing_on_failure(fate: CommitFate, remove: Callable[[], None]) -> Iterator[None]:
-    """CP-13, CP-51: call `remove` when the block fails, unless the table may name what it would remove; an interrupt
-    after the request is told as one whose files were kept."""
+    """CP-13, CP-51: call `remove` if the block fails, unless the table may reference the files. An interrupt after the
+    request is raised as CommitStateUnknownError, and the files are kept."""
     try:
         yield
     except CommitStateUnknownError:
@@ -88,7 +89,7 @@ def removing_on_failure(fate: CommitFate, remove: Callable[[], None]) -> Iterato
 
 
 class NoAnswerError(Exception):
-    """The catalog gave an answer that does not say whether it applied the request, or none."""
+    """The catalog gave no answer, or one that does not state whether it applied the request."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -97,8 +98,8 @@ class NoAnswerError(Exception):
 
 
 def asked(fate: CommitFate, request: Callable[[], Answer]) -> Answer:
-    """The answer of the catalog to a request, noted in `fate`. CommitFailedException if nothing was applied and another
-    attempt may be made, NoAnswerError if that is not known."""
+    """The answer of the catalog to a request; the outcome is recorded in `fate`. Raises CommitFailedException if
+    nothing was applied and another attempt is possible, NoAnswerError if the outcome is unknown."""
     fate.sent = Sent.IN_FLIGHT
     try:
         answer = request()
@@ -106,7 +107,7 @@ def asked(fate: CommitFate, request: Callable[[], Answer]) -> Answer:
         fate.sent = Sent.NO
         raise
     except SnapshotNotFoundError as error:
-        # CP-62: a snapshot expired since the head was read; the next attempt names it.
+        # CP-62: a snapshot expired after the head was read; the next attempt uses the new head.
         fate.sent = Sent.NO
         raise CommitFailedException(str(error)) from error
     except StorageError as error:

@@ -1,8 +1,8 @@
-"""Exactly-once commits: each batch of a named writer is committed one time, however often it is retried.
+"""Exactly-once commits: each batch of a named writer is committed once, no matter how often it is retried.
 
-CP-14: the last batch of a writer on a ref is a table property, set in the same commit as the batch's snapshot, so it
-outlives the snapshot. Whole-number batch ids rise: one at or below the stored id is applied. Other ids are applied when
-they are equal.
+CP-14: the last batch of a writer on a ref is a table property that is set in the same commit as the snapshot of the
+batch, so it outlives the snapshot. Whole-number batch ids increase: a batch with an id at or below the stored one is
+already applied. Any other id is already applied if it equals the stored one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _READABLE: Final = " -_.~/:@+=,;!$&'()*[]{}"
 
 @dataclass(frozen=True, slots=True)
 class AppliedBatch:
-    """What the table remembers of a writer's last batch."""
+    """The table's record of the last batch of a writer."""
 
     batch_id: BatchId
     snapshot_id: int
-    """The snapshot that committed it; expired, possibly."""
+    """The snapshot that committed the batch; it may have expired."""
     time_ms: int
-    """When, in milliseconds since 1970-01-01 UTC."""
+    """The time of the commit, in milliseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BatchName:
 
 
 def batch_name(application_id: str | None, batch_id: BatchId | None) -> BatchName | None:
-    """The name of a batch as the caller gave it, or None when it gave none. One without the other is an error."""
+    """The name of a batch as given by the caller, or None. Giving only one of the two values is an error."""
     if application_id is None and batch_id is None:
         return None
     if application_id is None or not isinstance(application_id, str) or not application_id:
@@ -58,20 +58,20 @@ def batch_name(application_id: str | None, batch_id: BatchId | None) -> BatchNam
 
 
 def property_name(ref: str, application_id: str) -> str:
-    """`tableformat.txn.<ref>.<application_id>`; dots of the ref and unprintable characters are percent-encoded, so two
+    """`tableformat.txn.<ref>.<application_id>`. Dots of the ref and unprintable characters are percent-encoded, so two
     pairs never share a name."""
     return f"{_ref_prefix(ref)}{quote(application_id, safe=_READABLE)}"
 
 
 def applied_batch(properties: Mapping[str, str], ref: str, application_id: str) -> AppliedBatch | None:
-    """What the table remembers of the writer on the ref."""
+    """The last batch of the writer on the ref, as recorded in the table properties."""
     name = property_name(ref, application_id)
     text = properties.get(name)
     return None if text is None else _parse(name, text)
 
 
 def is_applied(stored: AppliedBatch | None, batch_id: BatchId) -> bool:
-    """CP-14: at or below for whole numbers, equal for anything else."""
+    """CP-14: whether the batch is at or below the stored one (whole numbers), or equal to it (all other ids)."""
     if stored is None:
         return False
     stored_number, number = _whole_number(stored.batch_id), _whole_number(batch_id)
@@ -87,7 +87,7 @@ def remember_batch(ref: str, name: BatchName, snapshot_id: int, time_ms: int) ->
 
 
 def remembered_batches(properties: Mapping[str, str], ref: str) -> dict[str, AppliedBatch]:
-    """All writers that committed batches on the ref: application id -> last batch."""
+    """The last batch of every writer that committed to the ref: application id -> last batch."""
     prefix = _ref_prefix(ref)
     return {
         unquote(name[len(prefix) :]): _parse(name, text) for name, text in properties.items() if name.startswith(prefix)
@@ -95,7 +95,7 @@ def remembered_batches(properties: Mapping[str, str], ref: str) -> dict[str, App
 
 
 def batches_of_snapshots(properties: Mapping[str, str], ref: str, snapshot_ids: Collection[int]) -> list[str]:
-    """Property names of the batches that the snapshots committed, for a rollback that wants them replayed."""
+    """Property names of the batches that the snapshots committed, for a rollback after which they will be replayed."""
     return [
         property_name(ref, application_id)
         for application_id, batch in remembered_batches(properties, ref).items()

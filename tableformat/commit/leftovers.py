@@ -1,4 +1,4 @@
-"""Files that a commit which happened had no use for, such as those of its first attempts."""
+"""Removes files that a successful commit did not use, such as files of its earlier attempts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(io: FileIO, locations: Iterable[str]) -> None:
-    """CP-51: remove them. What stays is logged, and found by `remove_orphan_files`: the caller must learn that the
-    commit happened."""
+    """CP-51: remove the files. A failure is logged, not raised, because the caller must learn that the commit
+    succeeded. `remove_orphan_files` finds the remaining files."""
     for location in locations:
         try:
             delete_if_present(io, location)

@@ -1,4 +1,4 @@
-"""Removes metadata files that dropped out of the metadata log, where a table property asks for it."""
+"""Removes metadata files that have dropped out of the metadata log, if a table property requests it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tableformat.metadata.owned_files import OwnedFiles
 
 
 def remove_logged_out_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata, base_location: str) -> None:
-    """Remove what the log of `base`, whose file is at `base_location`, has and that of `metadata` lacks (MT-53)."""
+    """Remove the metadata files that are in the log of `base`, whose file is at `base_location`, but not in the log of
+    `metadata` (MT-53)."""
     if not property_as_bool(metadata.properties, TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, False):
         return
     kept = {entry.metadata_file for entry in metadata.metadata_log} | {base_location}
@@ -29,12 +30,12 @@ def remove_logged_out_metadata(io: FileIO, base: TableMetadata, metadata: TableM
 
 
 def guard_metadata_removal(catalog: Catalog) -> None:
-    """PyIceberg removes logged-out metadata after each commit of its own, wherever the log says that it is; this makes
-    a catalog of PyIceberg do it by MT-53."""
+    """PyIceberg removes logged-out metadata after each of its commits, at any location that the log names. Make a
+    PyIceberg catalog follow MT-53 instead."""
     catalog._delete_old_metadata = _after_commit_of_pyiceberg  # type: ignore[method-assign]
 
 
 def _after_commit_of_pyiceberg(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
     if metadata.metadata_log:
-        # The commit itself has put the file of `base` at the end of the log, by what the catalog says.
+        # The commit has appended the file of `base` to the log, under the location that the catalog gave.
         remove_logged_out_metadata(io, base, metadata, metadata.metadata_log[-1].metadata_file)

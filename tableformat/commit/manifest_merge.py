@@ -1,14 +1,14 @@
-"""Merges small manifests, so that thousands of small commits leave few manifests and each stays cheap.
+"""Merges small manifests, so that thousands of small commits leave few manifests and each commit stays cheap.
 
-Only manifests of earlier snapshots are merged, those of one kind and partition spec, newest first. A manifest joins
-while it is not larger than all newer ones together:
+Only manifests of earlier snapshots with the same kind and partition spec are merged, newest first. A manifest is
+included while it is not larger than all newer ones together:
 
-    sizes, oldest to newest      900 | 210  60 | 5 5 5 5 5 ... 5          100 small ones have gathered: merge after the
+    sizes, oldest to newest      900 | 210  60 | 5 5 5 5 5 ... 5          100 small ones exist: merge them
     merge              900 | 210  60 | 500                      60 is smaller than 500, so it joins; 900 is not read
                                  900 | 770
 
-so an entry is written again only when its manifest at least doubles: a logarithmic number of times, up to the target
-size.
+An entry is therefore written again only if its manifest at least doubles: a logarithmic number of times, up to the
+target size.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MergeManifests: TypeAlias = Callable[[Sequence[ManifestFile]], ManifestFile]
 def merge_small_manifests(
     manifests: Sequence[ManifestFile], properties: Mapping[str, str], merge: MergeManifests
 ) -> tuple[ManifestFile, ...]:
-    """CP-15: the manifests of the parent snapshot, the small ones merged where enough of them have gathered."""
+    """CP-15: the manifests of the parent snapshot; small ones are merged if there are enough of them."""
     if properties.get(MERGE_ENABLED, "true").lower() == "false":
         return tuple(manifests)
     min_count = names.positive_int(
@@ -54,13 +54,14 @@ def merge_small_manifests(
 def choose_bins(
     manifests: Iterable[ManifestFile], min_count: int, target_bytes: int
 ) -> tuple[tuple[ManifestFile, ...], ...]:
-    """Which manifests of one kind and spec to merge into one each; none before `min_count` small ones gathered."""
-    # At most half the target: then any two fit into one bin, and a full bin is not looked at again.
+    """The groups of manifests of one kind and spec to merge into one manifest each; none below `min_count` small
+    manifests."""
+    # At most half the target size: then any two fit into one bin, and a full bin is not considered again.
     small = [manifest for manifest in manifests if manifest.manifest_length_bytes <= target_bytes // 2]
     if len(small) < max(min_count, 2):
         return ()
     small.sort(key=lambda manifest: manifest.sequence_number or 0, reverse=True)
-    # A bin of one would only be copied.
+    # A bin with one manifest would only be copied.
     bins = bins_of(_comparable(small), lambda manifest: manifest.manifest_length_bytes, target_bytes)
     return tuple(bin_ for bin_ in bins if len(bin_) > 1)
 
@@ -80,7 +81,7 @@ def _comparable(newest_first: Sequence[ManifestFile]) -> list[ManifestFile]:
 def bins_of(
     items: Iterable[Item], size_bytes: Callable[[Item], int], target_bytes: int
 ) -> tuple[tuple[Item, ...], ...]:
-    """Neighbours together, at most the target size a bin unless one alone is larger."""
+    """Adjacent items, grouped into bins of at most the target size; a larger item has a bin of its own."""
     bins: list[list[Item]] = []
     filled_bytes = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Commits of metadata alone, without a new snapshot: expired snapshots, refs, properties."""
+"""Commits that change only metadata, without a new snapshot: expired snapshots, refs, properties."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from tableformat.properties import is_synced
 from tableformat.storage.storage import sync_files
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
-"""(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
+"""(the current table of the catalog) -> updates and their requirements; without updates there is nothing to commit."""
 
 
 def commit_metadata(
     table: Table, prepare: PrepareUpdates, *, fate: CommitFate | None = None
 ) -> tuple[TableMetadata, TableMetadata]:
-    """Commit the updates, prepared anew on the newest metadata at each attempt, and move the handle to the result.
+    """Commit the updates, which are prepared on the newest metadata at each attempt, and move the handle to the result.
 
-    Returns the metadata that they were committed on and the metadata after them; twice the same when there was nothing
-    to commit. Raises CommitConflictError after too many lost races, CommitStateUnknownError when the catalog gave
-    another answer than "applied" or "refused" or was interrupted (CP-13, CP-51), UnsupportedFeatureError for a table
-    without a catalog.
+    Returns the metadata before and after the updates; the same metadata twice if there was nothing to commit. Raises
+    CommitConflictError after too many lost races. Raises CommitStateUnknownError if the catalog neither applied nor
+    refused the request, or was interrupted (CP-13, CP-51). Raises UnsupportedFeatureError for a table without a
+    catalog.
     """
     fate = fate or CommitFate()
     fate.subject = ".".join(table.name())
@@ -63,8 +63,8 @@ def commit_metadata(
             fate.sent = Sent.NO
             raise
         except ValueError as error:
-            # PyIceberg's catalogs apply the updates before they write anything: one that does not fit the newest
-            # metadata, such as the removal of a snapshot that is gone, was refused.
+            # PyIceberg's catalogs apply the updates before they write anything. An update that does not fit the newest
+            # metadata, such as the removal of a missing snapshot, was therefore refused.
             fate.sent = Sent.NO
             raise CommitFailedException(str(error)) from error
         except BaseException as error:
@@ -84,7 +84,7 @@ def commit_metadata(
 
 
 def _statistics_files(updates: Sequence[TableUpdate]) -> Iterator[str]:
-    """The files beside snapshots that the updates name for the first time."""
+    """The statistics files that the updates reference for the first time."""
     for update in updates:
         if isinstance(update, SetStatisticsUpdate):
             yield update.statistics.statistics_path
@@ -93,16 +93,16 @@ def _statistics_files(updates: Sequence[TableUpdate]) -> Iterator[str]:
 
 
 def refresh(table: Table) -> None:
-    """Move the handle to the newest metadata. UnsupportedFeatureError for a table without a catalog."""
+    """Move the handle to the newest metadata. Raises UnsupportedFeatureError for a table without a catalog."""
     refuse_read_only(table)
     move_to_newest(table)
 
 
 def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[TableRequirement, ...]:
-    """MT-2: every ref is where it was, the names in `but_gone` are still free, and no ref came.
+    """MT-2: every ref is unchanged, the names in `but_gone` are still free, and no ref was created.
 
-    Catalogs drop refs to snapshots that are removed, one that somebody created a moment ago too. That none came is a
-    requirement that catalog servers have no word for; they are asked for the others only.
+    Catalogs drop refs to removed snapshots, even a ref that was created a moment ago. Catalog servers cannot check that
+    no ref was created, so they get only the other requirements.
     """
     refs = {name: ref.snapshot_id for name, ref in table.metadata.refs.items()}
     named = tuple(assert_ref(name, snapshot_id) for name, snapshot_id in refs.items())
@@ -111,32 +111,32 @@ def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[T
 
 
 def no_ref_came(table: Table) -> tuple[TableRequirement, ...]:
-    """The requirement that the table has no other refs than the handle's, of catalogs that are asked in this
+    """The requirement that the table has only the refs of the handle, for catalogs that check requirements in this
     process."""
     if is_rest(table.catalog):
         return ()
-    # PyIceberg's union of requirements lists those that a catalog server knows.
+    # PyIceberg's union of requirements lists only requirements that a catalog server knows.
     return (cast(TableRequirement, _NoRefCame(known=tuple(table.metadata.refs))),)
 
 
 def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
-    """The requirement that a ref is at a snapshot; None: that there is no such ref."""
+    """The requirement that a ref points to a snapshot, or, if None, that the ref does not exist."""
     return AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": snapshot_id})
 
 
 def ids_of_schemas_are_free(
     base: TableMetadata, updates: Sequence[TableUpdate], catalog: Catalog
 ) -> tuple[TableRequirement, ...]:
-    """CP-50: what a commit requires that adds a schema which was made beside those of `base`.
+    """CP-50: the requirements of a commit that adds a schema based on the schemas of `base`.
 
-    A catalog server gives a new schema an id of its own.
+    A catalog server assigns its own id to a new schema.
     """
     if not any(isinstance(update, AddSchemaUpdate) for update in updates):
         return ()
     columns = AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": base.last_column_id})
     if is_rest(catalog):
         return (columns,)
-    # PyIceberg's union of requirements lists those that a catalog server knows.
+    # PyIceberg's union of requirements lists only requirements that a catalog server knows.
     return (columns, cast(TableRequirement, _NoSchemaCame(last_schema_id=_last_schema_id(base))))
 
 
@@ -151,7 +151,7 @@ class _NoSchemaCame(ValidatableTableRequirement):
     last_schema_id: int
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when a schema came that was not known."""
+        """Raises CommitFailedException if an unknown schema was added."""
         if base_metadata is not None and _last_schema_id(base_metadata) != self.last_schema_id:
             raise CommitFailedException("Requirement failed: the columns were changed concurrently, and changed back")
 
@@ -163,7 +163,7 @@ class _NoRefCame(ValidatableTableRequirement):
     known: tuple[str, ...]
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when a ref exists that was not known."""
+        """Raises CommitFailedException if an unknown ref exists."""
         new = set(base_metadata.refs if base_metadata is not None else ()) - set(self.known)
         if new:
             raise CommitFailedException(f"Requirement failed: {', '.join(sorted(new))} was created concurrently")

@@ -1,12 +1,12 @@
 """The content of a metadata file, for catalogs that keep metadata files themselves.
 
-Every metadata file has all snapshots of its table and the log of `main`, to each of which a commit adds one: what was
-written of the others before is written again as it is, since serialising ten thousand of them takes ten times as long
-as the rest of a commit.
+Every metadata file contains all snapshots of its table and the log of `main`, and each commit adds one item to both.
+The text of the earlier items is kept and reused, because serialising ten thousand snapshots takes ten times as long as
+the rest of a commit.
 
     {..., "snapshots":[<before>,<recent>], "snapshot-log":[<before>,<recent>]}
 
-The same holds for compressing it, where the table's property asks for that.
+The same applies to compression, if a property of the table requests it.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from tableformat.metadata.snapshot_index import continues
 from tableformat.storage.bounded_cache import BoundedCache
 
 GZIP_SUFFIX: Final = ".gz.metadata.json"
-"""How readers know a compressed metadata file."""
+"""Readers recognise a compressed metadata file by this suffix."""
 
 _TABLES_MAX: Final = 16
 _RECENT_BYTES_MAX: Final = 256 * 1024
-"""What is joined anew for each metadata file; the texts before it are not copied."""
+"""The part that is concatenated again for each metadata file; the texts before it are not copied."""
 _GROWING: Final = {"snapshots": b"snapshots", "snapshot_log": b"snapshot-log"}
-"""The lists that all commits add to, by the names of the model and of the file."""
+"""The lists that every commit appends to: name in the model -> name in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A list of a metadata file, and its JSON. Models are frozen, and those of a table as it was are shared by its next
-    version: the same object has the same text."""
+    """A list of a metadata file, and its JSON. Models are frozen, and the next version of a table shares the models of
+    the current one, so the same object has the same text."""
 
     items: Sequence[IcebergBaseModel]
     texts: list[bytes]
     before: bytes
     """The JSON of the older items."""
     recent: bytes
-    """That of the others."""
+    """The JSON of the recent items."""
 
     @property
     def separator(self) -> bytes:
-        """What stands between the two."""
+        """The separator between the two texts."""
         return b"," if self.before and self.recent else b""
 
     def next(self, items: Sequence[IcebergBaseModel]) -> _Written:
-        """That of the next metadata file."""
+        """The list of the next metadata file."""
         if not continues(self.items, items):
             known = dict(zip(map(id, self.items), self.texts, strict=True))
             texts = [known.get(id(item)) or _text(item) for item in items]
@@ -66,15 +66,15 @@ class _Written:
 _written: Final[BoundedCache[tuple[UUID | None, str], _Written]] = BoundedCache(_TABLES_MAX * len(_GROWING))
 """The lists of the last metadata file of each table, by its UUID."""
 _deflated: Final[BoundedCache[tuple[UUID | None, str], DeflatedText]] = BoundedCache(_TABLES_MAX * len(_GROWING))
-"""The older items of these lists, compressed, where metadata files are."""
+"""The older items of these lists, compressed, for compressed metadata files."""
 
 
 def metadata_parts(metadata: TableMetadata, location: str) -> tuple[bytes, ...]:
-    """The metadata file's content in parts, compressed when its name says so."""
+    """The content of the metadata file in parts, compressed if its name says so."""
     if isinstance(metadata, TableMetadataV3) and metadata.next_row_id is None:
         metadata = metadata.model_copy(update={"next_row_id": 0})
-    # The base class's method: PyIceberg 0.12 blocks it for version 3, though the model holds all of that version's
-    # fields.
+    # The base class's method: PyIceberg 0.12 blocks its own for version 3, although the model has all fields of that
+    # version.
     rest = IcebergBaseModel.model_dump_json(metadata, exclude=set(_GROWING)).encode()
     lists = {field: _list(metadata, field) for field in _GROWING}
     if location.endswith(GZIP_SUFFIX):
@@ -87,7 +87,8 @@ def metadata_parts(metadata: TableMetadata, location: str) -> tuple[bytes, ...]:
 
 
 def _compressed(table_uuid: UUID, lists: Mapping[str, _Written], rest: bytes) -> tuple[bytes, ...]:
-    """Lists come first, so that the checksum as far as the older snapshots, most of the file, stays what it was."""
+    """The compressed file. The lists come first, so that the checksum up to the older snapshots, which are most of the
+    file, does not change."""
     file = GzipFile()
     file.add(b"{")
     for field, written in lists.items():

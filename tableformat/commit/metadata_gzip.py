@@ -1,12 +1,12 @@
-"""A compressed file of which a part that files before it had too is deflated once, and stands in each as it is.
+"""A compressed file whose repeated parts are deflated once and copied into each later file.
 
-Deflate is a row of blocks. Those of a text that ends with a full flush look back to nothing before them and end with a
-whole byte, so they may stand anywhere in a stream:
+Deflate data is a sequence of blocks. The blocks of a text that ends with a full flush do not refer to earlier data and
+end with a whole byte, so they may be placed anywhere in a stream:
 
-    header | blocks of what is new | blocks of the older snapshots | blocks of what is new | ... | checksum, size
+    header | blocks of new text | blocks of the older snapshots | blocks of new text | ... | checksum, size
 
-That is one gzip member (RFC 1952), which gzip, Java, DuckDB and PyIceberg were seen to read; several members would be
-simpler, and some readers stop after the first.
+The result is one gzip member (RFC 1952), which gzip, Java, DuckDB and PyIceberg can read (tested). Several members
+would be simpler, but some readers stop after the first one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""Deflate, no name and no time, of no system: the same text is the same file."""
+"""Deflate, without name, time or operating system: the same text gives the same file."""
 _RAW: Final = -zlib.MAX_WBITS
 _ONCE: Final = 6
 _EACH_TIME: Final = 1
@@ -29,12 +29,12 @@ class DeflatedText:
     text: bytes = b""
     blocks: bytes = b""
     before: int = 0
-    """The checksum of what stands before it in its file."""
+    """The checksum of everything before it in its file."""
     crc32: int = 0
-    """That of the file with it."""
+    """The checksum of the file including it."""
 
     def continued(self, text: bytes, before: int) -> DeflatedText:
-        """That of `text`, of which only what goes on behind this one is deflated."""
+        """The blocks of `text`. If it starts with the known text, only the rest is deflated."""
         if text is self.text and before == self.before:
             return self
         if not text.startswith(self.text):
@@ -45,7 +45,7 @@ class DeflatedText:
 
 
 class GzipFile:
-    """Puts the parts of a file together, one after the other."""
+    """Concatenates the parts of a file."""
 
     def __init__(self) -> None:
         self._parts = [_HEADER]
@@ -54,11 +54,12 @@ class GzipFile:
         self._crc32 = 0
 
     def add(self, *texts: bytes) -> None:
-        """What is deflated for this file alone."""
+        """Add text that is deflated for this file only."""
         self._waiting += texts
 
     def add_kept(self, text: bytes, known: DeflatedText) -> DeflatedText:
-        """What the next file will have as well, where `known` is what this call returned for the last one."""
+        """Add text that the next file will contain, too. `known` is the value that this call returned for the previous
+        file."""
         if not text:
             return known
         self._deflate()

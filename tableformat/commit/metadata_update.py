@@ -1,7 +1,7 @@
-"""Applies a commit's updates to table metadata, for catalogs that keep metadata files themselves.
+"""Applies the updates of a commit to table metadata, for catalogs that keep metadata files themselves.
 
 PyIceberg's `update_table_metadata` ends with a deep copy of all snapshots, which costs more than the rest of a small
-commit, and knows no way to format version 3. The updates themselves are PyIceberg's.
+commit. It also cannot upgrade to format version 3. The updates themselves are PyIceberg's.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 
 
 def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[TableUpdate]) -> TableMetadata:
-    """The metadata with the updates applied and `base_location` logged; `base` itself when nothing changes.
+    """The metadata with the updates applied and `base_location` logged; `base` itself if nothing changes.
 
-    Metadata models are frozen, so what did not change is shared and not copied. Raises CommitFailedException when a new
+    Metadata models are frozen, so unchanged parts are shared instead of copied. Raises CommitFailedException if a new
     snapshot was made for an older state of the table.
     """
     refuse_stale_snapshots(base, updates)
@@ -59,8 +59,8 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
 
 
 def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetadataUpdateContext) -> TableMetadata:
-    """As PyIceberg applies it. The two updates that each commit has are applied here: PyIceberg looks through all
-    snapshots for each."""
+    """Apply an update like PyIceberg. The two updates that each commit has are applied here, because PyIceberg searches
+    all snapshots for each of them."""
     match update:
         case AddSnapshotUpdate() if metadata.format_version > 1:
             changed = _with_snapshot(metadata, update.snapshot)
@@ -74,7 +74,7 @@ def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetada
 
 
 def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
-    """Its sequence number and row ids are those that come next (`refuse_stale_snapshots`)."""
+    """Add a snapshot, whose sequence number and row ids are the next ones (`refuse_stale_snapshots`)."""
     if snapshot_by_id(metadata, snapshot.snapshot_id) is not None:
         raise CommitFailedException(f"the table has a snapshot {snapshot.snapshot_id} already")
     changes: dict[str, Any] = {
@@ -88,7 +88,8 @@ def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata
 
 
 def _with_ref(metadata: TableMetadata, update: SetSnapshotRefUpdate, is_of_this_commit: bool) -> TableMetadata:
-    """A snapshot of this commit is at the ref from its own time on, any other one from now on."""
+    """Point a ref to a snapshot. The log entry has the time of the snapshot if this commit adds it, and the current
+    time otherwise."""
     stated = update.model_dump(by_alias=True, exclude={"action", "ref_name"})
     ref = SnapshotRef.model_validate(stated)
     if metadata.refs.get(update.ref_name) == ref:
@@ -109,7 +110,7 @@ def _with_ref(metadata: TableMetadata, update: SetSnapshotRefUpdate, is_of_this_
 
 
 def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> None:
-    """SnapshotNotFoundError where a ref is to name a snapshot that has expired since the table was loaded."""
+    """Raise SnapshotNotFoundError if a ref is set to a snapshot that has expired since the table was loaded."""
     if isinstance(update, SetSnapshotRefUpdate) and snapshot_by_id(metadata, update.snapshot_id) is None:
         raise SnapshotNotFoundError(
             f"{update.ref_name!r} cannot be set to snapshot {update.snapshot_id}: the table does not have it (any "
@@ -118,8 +119,9 @@ def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> No
 
 
 def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetadata:
-    """PyIceberg takes the parent from a snapshot whose parent expires, as if the table had begun with it; what follows
-    a table snapshot by snapshot has to see that history is missing."""
+    """Restore the parent ids of the snapshots. PyIceberg clears the parent of a snapshot when the parent expires, as if
+    the table had begun with it. A consumer that follows a table snapshot by snapshot must see that history is missing.
+    """
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in before.snapshots}
     snapshots = [
         snapshot.model_copy(update={"parent_snapshot_id": parents[snapshot.snapshot_id]})
@@ -129,8 +131,8 @@ def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetada
 
 
 def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
-    """CP-2, CP-19: refuse a snapshot whose sequence number (in v3, whose row id) another commit has taken, on whatever
-    ref, and one that was made before an upgrade: it has to be made again."""
+    """CP-2, CP-19: refuse a snapshot that must be made again. Another commit took its sequence number (in v3, its row
+    id) on any ref, or it was made before an upgrade."""
     if isinstance(base, TableMetadataV1):
         return
     for update in updates:
@@ -157,6 +159,6 @@ def is_upgrade_to_v3(update: TableUpdate) -> bool:
 
 
 def upgraded_to_v3(metadata: TableMetadata) -> TableMetadataV3:
-    """Version 3 adds row ids; those of rows that exist are assigned by the next commit."""
+    """The metadata in version 3, which adds row ids. The next commit assigns the ids of existing rows."""
     fields = {name: value for name, value in dict(metadata).items() if name in TableMetadataV3.model_fields}
     return TableMetadataV3.model_construct(**{**fields, "format_version": 3, "next_row_id": 0})

@@ -18,19 +18,20 @@ class CommitOutcome:
     table: Table
     """The table after the commit. The handle that was passed in does not move."""
     snapshot_id: int | None
-    """The snapshot of the change; without a change, the head of the branch (None when it has none)."""
+    """The snapshot of the change; without a change, the head of the branch (None if it has no snapshot)."""
     sequence_number: int | None
-    """Of that snapshot; None when there is none, or when a batch was applied earlier and its snapshot has expired."""
+    """The sequence number of that snapshot. None without a snapshot, or if a batch was applied earlier and its snapshot
+    has expired."""
     attempts: int
     committed: bool
-    """False when there was nothing to do or the batch had been applied before."""
+    """False if there was nothing to do or the batch had been applied before."""
     already_applied: bool = False
     base: SnapshotView | None = None
-    """The head that the change was committed on."""
+    """The head on which the change was committed."""
     change: TableChange | None = None
-    """The committed change, which may have been made again for that head."""
+    """The committed change. It may have been made again for that head."""
     metadata_bytes: int = 0
-    """Size of the manifests that the snapshot added, rewritten and merged ones included."""
+    """Size in bytes of the manifests that the snapshot added, including rewritten and merged ones."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -41,6 +42,6 @@ class CommitOutcome:
         return self.table.metadata_location
 
     def move(self, handle: Table) -> None:
-        """Move a handle of the same table to what the commit left."""
+        """Move a handle of the same table to the state after the commit."""
         handle.metadata = self.table.metadata
         handle.metadata_location = self.table.metadata_location

@@ -1,4 +1,4 @@
-"""What the commit asks at each attempt: the change for the head that it meets, and what goes with it."""
+"""The change that a commit requests at each attempt, for the current head, with its extra updates."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ UpdatesAndRequirements: TypeAlias = tuple[Sequence[TableUpdate], Sequence[TableR
 
 
 class PlannedChange(ABC):
-    """One change, made for the head of each attempt. What was planned before the commit stays in the object."""
+    """One change, made for the head of each attempt. The plan made before the commit stays in the object."""
 
     @abstractmethod
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """The change to commit on this head of the branch, or on what `base_on` says; `attempt` is counted from 1."""
+        """The change to commit on this head of the branch, or on the snapshot from `base_on`; `attempt` counts from
+        1."""
 
     def base_on(self, head: SnapshotView) -> SnapshotView:
-        """The snapshot that ours is made from, with the metadata of `head`: by default the head of the branch itself.
+        """The snapshot that the new one is based on, with the metadata of `head`. By default it is the head of the
+        branch.
 
-        A snapshot from another one replaces what the branch shows (LK-16).
+        A snapshot of another branch replaces the content of this branch (LK-16).
         """
         return head
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        """What else the commit of that snapshot does and demands, such as moving a second ref; by default nothing."""
+        """Further updates and requirements of the commit of that snapshot, such as moving a second ref. Empty by
+        default."""
         del head, snapshot
         return (), ()
 
 
 @dataclass(frozen=True, slots=True)
 class FixedChange(PlannedChange):
-    """The same change on every head: the conflict rules decide whether it still holds."""
+    """The same change on every head. The conflict rules decide whether it is still valid."""
 
     change: TableChange
 

@@ -1,13 +1,13 @@
-"""A queue of the writers that want to commit to one table, by advisory locks of PostgreSQL (decision 30).
+"""A queue of the writers that want to commit to one table, using advisory locks of PostgreSQL (decision 30).
 
     writer 1    BEGIN  lock  granted ........ load, write, commit ........ ROLLBACK
     writer 2       BEGIN  lock  waits .................................... granted ...
     writer 3          BEGIN  lock  waits ............................................. ...
 
-The database keeps those who wait for a lock in the order in which they came, from whatever machine. The lock belongs
-to a transaction that does nothing else, on a connection of its own, and goes with both.
+The database grants a lock in order of arrival, for writers on any machine. The lock belongs to a transaction that does
+nothing else, on a connection of its own, and ends with both.
 
-Only the order of writers comes from here, as in `commit_queue`.
+The queue only orders the writers, like `commit_queue`.
 
 Source: PostgreSQL's manual, "Advisory Locks", `pg_advisory_xact_lock` and `lock_timeout`.
 """
@@ -31,7 +31,7 @@ from tableformat.storage.forks import new_lock
 logger = logging.getLogger(__name__)
 
 POSTGRESQL: Final = "postgresql"
-"""SQLAlchemy's name of it."""
+"""The name of PostgreSQL in SQLAlchemy."""
 _NOT_AVAILABLE: Final = "55P03"
 """PostgreSQL's code for a lock that was not granted in time."""
 _LOCK: Final = "pg_advisory_xact_lock"
@@ -40,12 +40,14 @@ _PURPOSE: Final = b"tableformat.turn"
 _queueing: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
 _lock: Final = new_lock()
 _of_the_parent: Final[list[PoolProxiedConnection]] = []
-"""After a fork: what is forgotten is given back, and the turn is the parent's."""
+"""Connections of the parent after a fork. They are kept here: a connection without references returns to its pool, and
+the lock belongs to the parent."""
 
 
 def _leave_connections_to_the_parent() -> None:
-    """A connection must not cross a fork; the child opens its own. Those of the queue first: when the catalog's are
-    disposed of, what is then in the queue's pool is closed, which would end the parent's connection."""
+    """Dispose of the pools in a forked process. A connection must not cross a fork, so the child opens its own. The
+    queue's pools come first: disposing of the catalog's pool closes what is still in the queue's pool, which would end
+    the connection of the parent."""
     for of_catalog, of_queue in list(_queueing.items()):
         of_queue.dispose(close=False)
         of_catalog.dispose(close=False)
@@ -59,23 +61,23 @@ class PostgresQueue:
     """CP-32: the queue of one table."""
 
     def __init__(self, engine: Engine, table_uuid: UUID) -> None:
-        """`engine`: of the catalog's database."""
+        """`engine` connects to the database of the catalog."""
         self._engine = engine
-        # Two tables that share a number wait for each other, and no more.
+        # Two tables with the same number only wait for each other.
         digest = hashlib.blake2b(table_uuid.bytes, digest_size=8, person=_PURPOSE).digest()
         self.number = int.from_bytes(digest, "big", signed=True)
 
     def is_busy(self) -> bool:
-        """Always, as far as is known: to ask costs as much as to take a place where nobody waits."""
+        """Always True: checking costs as much as taking a position in an empty queue."""
         return True
 
     def take(self) -> PostgresPlace:
-        """A place, which is behind all others that have waited before it waits."""
+        """A position. It is behind all writers that started to wait before it."""
         return PostgresPlace(self._engine, self.number)
 
 
 class PostgresPlace:
-    """A place in the queue, from `wait` on until it is given back or the connection ends."""
+    """A position in the queue, from `wait` until it is given back or the connection ends."""
 
     def __init__(self, engine: Engine, number: int) -> None:
         self._engine = engine
@@ -84,12 +86,12 @@ class PostgresPlace:
         self._process = os.getpid()
 
     def wait(self, patience_seconds: float) -> None:
-        """Until everybody before has committed. Who has waited for `patience_seconds` for each of them gives its place
-        up and goes on, so that a writer that hangs stops nobody. OSError where the database has no such locks, or
-        cannot be asked."""
+        """Wait until all writers ahead have committed. After `patience_seconds` for each of them, the writer gives up
+        its position and continues, so that a hanging writer blocks nobody. Raises OSError if the database has no such
+        locks or cannot be reached."""
         if self._connection is not None:
             return
-        # In PostgreSQL a timeout of 0 is none.
+        # In PostgreSQL, a timeout of 0 means no timeout.
         patience_ms = max(1, math.ceil(patience_seconds * 1000))
         driver: Any = self._engine.dialect.dbapi
         errors: tuple[type[Exception], ...] = (SQLAlchemyError, driver.Error)
@@ -98,7 +100,7 @@ class PostgresPlace:
         except errors as error:
             raise OSError(f"no connection to queue on: {error}") from error
         try:
-            # All in one question, from left to right; what is configured holds until the end of the transaction.
+            # One query, evaluated from left to right. The setting is valid until the end of the transaction.
             connection.cursor().execute(
                 f"SELECT set_config('lock_timeout', least({patience_ms} * greatest(({self._count()}), 1), {_MAX_MS})"
                 f" || 'ms', true), {_LOCK}({self._number})"
@@ -117,7 +119,8 @@ class PostgresPlace:
         self._connection = connection
 
     def _count(self) -> str:
-        """The question how many have the lock or wait for it. PostgreSQL shows its number in two halves."""
+        """The query for the number of writers that hold the lock or wait for it. PostgreSQL shows the number of a lock
+        in two halves."""
         high, low = divmod(self._number % 2**64, 2**32)
         return (
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
@@ -137,8 +140,8 @@ class PostgresPlace:
 
 
 def _queueing_engine(engine: Engine) -> Engine:
-    """Connections of the queue alone: whoever has the turn needs one of the catalog's, which those who wait must not
-    have taken. They are closed with the catalog's."""
+    """An engine for the connections of the queue. The writer whose turn it is needs a connection of the catalog, so
+    waiting writers must not use those. It is disposed of together with the catalog's engine."""
     with _lock:
         known = _queueing.get(engine)
         if known is None:
@@ -148,5 +151,5 @@ def _queueing_engine(engine: Engine) -> Engine:
 
 
 def _code(error: Exception) -> str | None:
-    """The code as psycopg 3 and psycopg 2 have it."""
+    """The error code as psycopg 3 and psycopg 2 report it."""
     return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)

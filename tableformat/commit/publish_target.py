@@ -1,4 +1,4 @@
-"""Publish targets: the branches that others are published to, which accept appends only."""
+"""Publish targets: branches to which other branches are published, and which accept only appends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS
 from tableformat.range_partitions.summary import COVERAGE_DROPPED
 
 CARRIED_UNTIL: Final = "tableformat.carried-until"
-"""In the summary of a snapshot that carried files: the snapshot of the target whose files are all on the branch now."""
+"""Summary key of a snapshot that carried files: the snapshot of the target whose files are now all on the branch."""
 
 PUBLISHED_NUMBER: Final = "tableformat.published-sequence-number"
-"""In the summary of a snapshot that the target alone has: the number of the branch's snapshot whose rows it has."""
+"""Summary key of a snapshot that only the target has: the sequence number of the branch snapshot with the same rows."""
 
 
 def publish_target_of(metadata: TableMetadata, branch: str) -> str | None:
-    """MT-30: the branch that publishing `branch` moves forward, by the table's properties."""
+    """MT-30: the branch that publishing `branch` moves forward, according to the properties of the table."""
     return metadata.properties.get(f"{PUBLISH_TARGET_PREFIX}{branch}")
 
 
@@ -43,13 +43,13 @@ def carried_tag(branch: str) -> str:
 
 
 def publishing_tag(branch: str) -> str:
-    """LK-16: the tag at the snapshot of the branch that the target is about to be made from."""
+    """LK-16: the tag at the snapshot of the branch from which the target will be made."""
     return f"publishing.{branch}"
 
 
 def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot | None:
-    """MT-31: the newest snapshot of the target whose files the branch has, or had: the one that both branches come
-    from, or the tag's. None where that is not known (any more)."""
+    """MT-31: the newest snapshot of the target whose files the branch has, or had: the common ancestor of both
+    branches, or the tagged snapshot. None if it is not known (any more)."""
     source, head = (metadata.refs.get(name) for name in (branch, target))
     if source is None or head is None:
         return None
@@ -63,10 +63,12 @@ def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot
 
 
 def _tagged(metadata: TableMetadata, branch: str, line: Sequence[Snapshot]) -> Snapshot | None:
-    """MT-31: the snapshot of the branch's tag, unless the branch was rolled back behind the commit that carried files.
+    """MT-31: the snapshot of the branch's tag, unless the branch was rolled back to before the commit that carried
+    files.
 
-    That commit names it, and has a larger number; a snapshot that the target alone has names the one of the branch. A
-    line that ends before it could be met has lost older snapshots to expiry, not the files.
+    That commit names the tagged snapshot in its summary and has a larger number. A snapshot that only the target has
+    names the snapshot of the branch. If the history ends before that commit, older snapshots have expired, but the
+    files are still on the branch.
     """
     ref = metadata.refs.get(carried_tag(branch))
     tagged = snapshot_by_id(metadata, ref.snapshot_id) if ref is not None else None
@@ -86,7 +88,7 @@ def _said_by(snapshot: Snapshot, name: str) -> str | None:
 
 
 def publish_bases(metadata: TableMetadata) -> dict[str, int]:
-    """MT-1: branch -> the snapshot from which it is known what the branch's publish target got since."""
+    """MT-1: branch -> the snapshot since which the changes of its publish target are known."""
     bases: dict[str, int] = {}
     for name, target in metadata.properties.items():
         branch = name.removeprefix(PUBLISH_TARGET_PREFIX)
@@ -97,8 +99,9 @@ def publish_bases(metadata: TableMetadata) -> dict[str, int]:
 
 
 def history_to_publish(metadata: TableMetadata) -> set[int]:
-    """RP-26: of branches of a table that has, or had, range partitions the snapshots since the one that publishing
-    starts from, and it or the one before: they tell what was dropped, which rows that are carried have to meet."""
+    """RP-26: the snapshots that publishing needs on branches of a table that has, or had, range partitions. These are
+    the snapshots since the one from which publishing starts, plus that one or the one before. They record which ranges
+    were dropped, and carried rows must be checked against those."""
     needed: set[int] = set()
     for branch, base_id in publish_bases(metadata).items():
         base = snapshot_by_id(metadata, base_id)
@@ -119,9 +122,9 @@ def _until(line: Iterable[Snapshot], number: int) -> Iterator[Snapshot]:
 
 
 def check_publish_target(change: TableChange, metadata: TableMetadata, ref: str) -> None:
-    """MT-30: refuse what publishing could not carry to the branch: anything but added data files.
+    """MT-30: refuse a change that publishing cannot carry to the branch: anything except added data files.
 
-    Raises InvalidArgumentError naming the branch to write to.
+    Raises InvalidArgumentError, which names the branch to write to.
     """
     alters = change.coverage is not None and not change.added_data_files
     if not (change.added_delete_files or change.removed_data_files or change.removed_delete_files or alters):

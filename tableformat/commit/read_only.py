@@ -1,4 +1,4 @@
-"""Refuses commits to tables without a catalog, and to tables that another catalog keeps (CP-25)."""
+"""Refuses commits to tables without a catalog, and to tables that another catalog manages (CP-25)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class GuardsTables(Protocol):
     """A catalog that knows which of its tables cannot be changed through it."""
 
     def refuse_change(self, iceberg: IcebergTable) -> None:
-        """Raise an error that says why."""
+        """Raise an error with the reason."""
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table without a catalog, CopiedLakeError for one that another lake keeps
-    (CP-25), and what the catalog says (LK-4, LK-5)."""
+    """Raise UnsupportedFeatureError for a table without a catalog, CopiedLakeError for one that another lake manages
+    (CP-25), and the error of the catalog itself (LK-4, LK-5)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(
             "this table was read from its metadata file without a catalog: it is read-only. "
@@ -42,10 +42,10 @@ def refuse_read_only(iceberg: IcebergTable) -> None:
 
 
 def refuse_table_of_another_lake(catalog: Catalog, iceberg: IcebergTable) -> None:
-    """CP-25: raise CopiedLakeError where the table lies in a lake whose catalog has it and is not this catalog.
+    """CP-25: raise CopiedLakeError if the table lies in a lake whose catalog has it and is not this catalog.
 
     A lake that was copied with its catalog names the tables of the original. Two catalogs that write to one table do
-    not see each other's commits, and each takes the other's files for orphans.
+    not see each other's commits, and each treats the other's files as orphans.
     """
     _refuse_copy(catalog, iceberg)
     if isinstance(catalog, GuardsTables):
@@ -70,8 +70,8 @@ def _refuse_copy(catalog: Catalog, iceberg: IcebergTable) -> None:
 
 
 def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
-    """Whether a table of the catalog has its metadata where this one is, or has its own. A catalog that cannot be read
-    now may have such a table.
+    """Whether the catalog has a table whose metadata is in the directory of this one. A catalog that cannot be read now
+    may have such a table.
 
     Only SQLite may open the file: closing it in any other way drops the locks that this process has on it.
     """
@@ -90,7 +90,7 @@ def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
 
 
 def _sqlite_file(catalog: Catalog) -> Path | None:
-    """The file that the catalog keeps its tables in, if it is of that kind."""
+    """The SQLite file of the catalog, if it is a catalog of that kind."""
     uri = catalog.properties.get("uri")
     return _file_of(uri) if uri is not None else None  # Some catalogs need no address.
 

@@ -1,4 +1,4 @@
-"""Which catalogs are services that speak Iceberg's REST protocol: they check a commit's requirements themselves."""
+"""Recognises catalogs that use Iceberg's REST protocol: their servers check the requirements of a commit themselves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MODULE: Final = "pyiceberg.catalog.rest"
 
 
 def is_rest(catalog: Catalog) -> TypeGuard[RestCatalog]:
-    """Whether it is PyIceberg's REST client. Nothing is, in a process that has not imported it: other catalogs are
-    spared that, and an HTTP client with it."""
-    # Another thread may be in the middle of the import.
+    """Whether the catalog is PyIceberg's REST client. False if this process has not imported that client. Processes
+    with other catalogs need not import it, nor an HTTP client."""
+    # Another thread may be importing the module at the moment.
     imported = getattr(sys.modules.get(_MODULE), "RestCatalog", None)
     return imported is not None and isinstance(catalog, imported)

@@ -28,7 +28,7 @@ from tableformat.metadata.newest import newest_of
 _PATH: Final = "transactions/commit"
 _ENDPOINT: Final = Endpoint(http_method=HttpMethod.POST, path=f"/v1/{{prefix}}/{_PATH}")
 OFFERED: Final = str(_ENDPOINT)
-"""As servers list it."""
+"""The endpoint as servers list it."""
 _ANSWERS: Final[dict[int, type[Exception]]] = {
     404: NoSuchTableError,
     409: CommitFailedException,
@@ -44,8 +44,8 @@ class _CommitTransactionRequest(IcebergBaseModel):
 
 
 def is_offered(catalog: RestCatalog) -> bool:
-    """Whether the server lists the endpoint. A server that lists none is not asked: an answer such as 404 could mean
-    a missing table."""
+    """Whether the server lists the endpoint. A server that does not list it gets no request: an answer such as 404
+    could mean a missing table."""
     return _ENDPOINT in catalog._supported_endpoints
 
 
@@ -70,7 +70,7 @@ def commit_tables(catalog: RestCatalog, requests: Sequence[TableRequest]) -> lis
 
 
 def _post(catalog: RestCatalog, request: _CommitTransactionRequest) -> None:
-    """As PyIceberg posts a commit: once more with a new token if the one in use has expired."""
+    """Post the request like PyIceberg posts a commit: once more with a new token if the current one has expired."""
     try:
         _post_once(catalog, request)
     except (AuthorizationExpiredError, UnauthorizedError):

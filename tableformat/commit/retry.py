@@ -34,11 +34,11 @@ STATUS_CHECK_MAX_WAIT_MS_DEFAULT: Final = 60_000
 
 
 def retry_lost_races(attempt: Callable[[], Result], *tables: Table) -> Result:
-    """Calls again after CommitFailedException, as Iceberg's `commit.retry.*` properties say, and re-raises the last
-    one. CP-26, CP-32: in turn, where the catalog of the tables has a queue.
+    """Call `attempt` again after CommitFailedException, as Iceberg's `commit.retry.*` properties specify, and re-raise
+    the last one. If the catalog of the tables has a queue, wait for the turn in it (CP-26, CP-32).
 
-    Where it has none, the wait is random between zero and a bound that doubles: writers that collided once must not
-    collide in step for ever. Of several tables, the greatest value of each property counts (CP-79).
+    Without a queue, the wait is random between zero and a bound that doubles, so that writers that collided once do not
+    collide forever. For several tables, the largest value of each property counts (CP-79).
     """
     retries = _greatest(tables, names.COMMIT_RETRIES, names.COMMIT_RETRIES_DEFAULT)
     min_wait_ms = _greatest(tables, names.COMMIT_MIN_WAIT_MS, names.COMMIT_MIN_WAIT_MS_DEFAULT)
@@ -88,7 +88,7 @@ def _queue_of_table(table: Table) -> WriterQueue | None:
 
 
 def status_check_waits_seconds(properties: Mapping[str, str]) -> tuple[float, ...]:
-    """Seconds to wait before each look at a table whose commit gave no answer; the first look is at once."""
+    """Seconds to wait before each check of a table after a commit without an answer; the first check is immediate."""
     checks = names.positive_int(properties, STATUS_CHECKS, STATUS_CHECKS_DEFAULT)
     min_wait_ms = names.non_negative_int(properties, STATUS_CHECK_MIN_WAIT_MS, STATUS_CHECK_MIN_WAIT_MS_DEFAULT)
     max_wait_ms = names.non_negative_int(properties, STATUS_CHECK_MAX_WAIT_MS, STATUS_CHECK_MAX_WAIT_MS_DEFAULT)

@@ -5,8 +5,8 @@
     writer 2      waits          -                 a transaction over both tables
     writer 3      -              waits             a commit to lines alone
 
-Queues are taken one after the other, in the order of their numbers, each after its turn has come. Then no two
-writers wait for each other, for any order in which their transactions name the tables (CP-79).
+Queues are taken in the order of their numbers, each after the turn in the previous one has come. So two writers never
+wait for each other, in whichever order their transactions name the tables (CP-79).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class QueueOfSeveral:
     """A `WriterQueue`."""
 
     def __init__(self, queues: Iterable[WriterQueue]) -> None:
-        # Two tables that share a number share a queue, where a second place would wait for the first.
+        # Two tables with the same number share a queue, in which a second position would wait for the first.
         by_number = {queue.number: queue for queue in queues}
         self._queues = [by_number[number] for number in sorted(by_number)]
 
     @property
     def number(self) -> int:
-        """Of the queue that is taken first."""
+        """The number of the queue that is taken first."""
         return self._queues[0].number
 
     def is_busy(self) -> bool:
@@ -34,7 +34,7 @@ class QueueOfSeveral:
         return any(queue.is_busy() for queue in self._queues)
 
     def take(self) -> PlacesOfSeveral:
-        """Places that are taken while `wait` waits for them."""
+        """Positions that are taken while `wait` waits for them."""
         return PlacesOfSeveral(self._queues)
 
 
@@ -46,7 +46,7 @@ class PlacesOfSeveral:
         self._places: list[Place] = []
 
     def wait(self, patience_seconds: float) -> None:
-        """Until it is the turn in all queues, with the patience in each."""
+        """Wait for the turn in all queues, with the patience in each."""
         for place in self._places:
             place.wait(patience_seconds)
         while self._coming:

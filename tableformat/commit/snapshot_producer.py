@@ -1,7 +1,7 @@
-"""Writes the files of one snapshot: manifests of what was added and removed, and the manifest list.
+"""Writes the files of one snapshot: manifests of added and removed files, and the manifest list.
 
 One producer serves all attempts of one commit and keeps its snapshot id, so that an attempt that was applied after all
-is recognised. Manifests that are still right on the next head are used again.
+is recognised. Manifests that are still valid on the next head are used again.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class _WrittenList:
 
 @dataclass(frozen=True, slots=True)
 class _Emptied:
-    """A manifest of which no live file is left."""
+    """A manifest without remaining live files."""
 
     manifest: ManifestFile
     entries: tuple[ManifestEntry, ...]
-    """DELETED ones, of the files that leave a trace."""
+    """DELETED entries of the files that leave a trace."""
 
 
 class SnapshotProducer:
@@ -73,7 +73,7 @@ class SnapshotProducer:
         self._written: list[str] = []
         self._manifests_of_list: dict[str, tuple[ManifestFile, ...]] = {}
         self._write: WriteBytes | None = None
-        """Of the attempt that is under way."""
+        """The writer of the current attempt."""
 
     @property
     def written_locations(self) -> tuple[str, ...]:
@@ -81,27 +81,27 @@ class SnapshotProducer:
         return tuple(self._written)
 
     def locations_not_of(self, manifest_list: str) -> tuple[str, ...]:
-        """What the attempts wrote and the snapshot with this manifest list does not use."""
+        """The files that the attempts wrote and that the snapshot with this manifest list does not use."""
         used = {manifest_list, *(manifest.manifest_path for manifest in self._manifests_of_list.get(manifest_list, ()))}
         return tuple(location for location in self._written if location not in used)
 
     def manifest_bytes_of(self, manifest_list: str) -> int:
-        """Size of the manifests that were written for the snapshot with this manifest list."""
+        """Size in bytes of the manifests that were written for the snapshot with this manifest list."""
         manifests = self._manifests_of_list.get(manifest_list, ())
         return sum(manifest.manifest_length_bytes for manifest in manifests if self._is_own(manifest))
 
     def produce(self, base: SnapshotView, change: TableChange, *, timestamp_ms: int | None = None) -> Snapshot:
-        """CP-2: the change as a snapshot on the head of a branch, one sequence number above the table's last.
-        `timestamp_ms`: its time, by default `next_timestamp_ms`.
+        """CP-2: the change as a snapshot on the head of a branch, one sequence number above the last of the table.
+        `timestamp_ms` is its time, by default `next_timestamp_ms`.
 
-        Its files name each other by locations and sizes that are known before they are written: an object store gets
-        them side by side.
+        The files refer to each other by locations and sizes that are known before they are written, so they are
+        uploaded to an object store concurrently.
         """
         try:
             with writes_side_by_side(base.io, base.metadata.location) as self._write:
                 return self._produced(base, change, timestamp_ms)
         except BaseException:
-            # Which of the manifests are there is not known: the next attempt writes its own.
+            # It is not known which manifests exist, so the next attempt writes its own.
             self._reusable.clear()
             raise
 
@@ -158,7 +158,7 @@ class SnapshotProducer:
             yield self._write_manifest(base, ("added", tuple(of_spec)), entries, content, spec_id)
 
     def _without(self, base: SnapshotView, change: TableChange) -> list[ManifestFile]:
-        """The manifests of the parent, those that hold removed files rewritten."""
+        """The manifests of the parent; manifests that contain removed files are rewritten."""
         manifests = manifests_of(base)
         data = self._rewrite_holders(base, manifests, change.removed_data_files, ManifestContent.DATA)
         deletes = self._rewrite_holders(base, manifests, change.removed_delete_files, ManifestContent.DELETES)
@@ -212,8 +212,8 @@ class SnapshotProducer:
     def _emptied(
         self, base: SnapshotView, emptied: Sequence[_Emptied], content: ManifestContent, spec_id: int
     ) -> Iterator[tuple[str, ManifestFile]]:
-        """CP-16: what left manifests that hold nothing else, together; each in the place of the first of its
-        manifests."""
+        """CP-16: the entries of manifests without remaining files are written together, each group in the position of
+        its first manifest."""
         target_bytes = positive_int(
             base.metadata.properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT
         )
@@ -231,7 +231,7 @@ class SnapshotProducer:
     def _clustered(
         self, base: SnapshotView, carried: Sequence[ManifestFile], rewrite: ManifestRewrite
     ) -> list[ManifestFile]:
-        """MT-48: entries keep the snapshot id, both sequence numbers and the row ids that they had."""
+        """MT-48: entries keep their snapshot id, both sequence numbers and their row ids."""
         assert rewrite.replaced <= {manifest.manifest_path for manifest in manifests_of(base)}, "made from another head"
         clustered = []
         for cluster in rewrite.clusters:
@@ -242,7 +242,7 @@ class SnapshotProducer:
         return [*clustered, *(manifest for manifest in carried if manifest.manifest_path not in rewrite.replaced)]
 
     def _merge(self, base: SnapshotView, manifests: Sequence[ManifestFile]) -> ManifestFile:
-        """CP-15: entries keep the snapshot id and both sequence numbers that they had."""
+        """CP-15: entries keep their snapshot id and both sequence numbers."""
         entries = tuple(
             replace(entry, status=EntryStatus.EXISTING)
             for manifest in manifests
@@ -306,13 +306,13 @@ class SnapshotProducer:
     def _new_location(self, metadata: TableMetadata, file_name: str) -> str:
         self._file_count += 1
         location = location_provider(metadata.location, metadata.properties).new_metadata_location(file_name)
-        # Noted before the file is written: a write that fails half-way is cleaned up too.
+        # Recorded before the file is written, so that a partial write is cleaned up, too.
         self._written.append(location)
         return location
 
 
 def _key_summaries(metadata: TableMetadata, entries: Sequence[ManifestEntry]) -> tuple[ColumnSummary, ...] | None:
-    """FM-26: of the live data files; None for delete manifests and for a table without a key."""
+    """FM-26: column summaries of the live data files; None for delete manifests and for a table without a key."""
     schema = metadata.schema()
     columns = [schema.find_field(field_id) for field_id in sorted(schema.identifier_field_ids)]
     live = [entry.file for entry in entries if entry.status is not EntryStatus.DELETED]
@@ -325,7 +325,7 @@ def _entry_key(entry: ManifestEntry) -> FileKey:
 
 
 def _leaves_no_trace(entry: ManifestEntry, removed: frozenset[FileKey]) -> bool:
-    """RD-6, CP-16: other readers refuse a manifest for the format name of a range delete, even in a DELETED entry."""
+    """RD-6, CP-16: other readers refuse a manifest with the format name of a range delete, even in a DELETED entry."""
     file = entry.file
     return isinstance(file, DeleteFile) and file.kind is DeleteKind.RANGE and _entry_key(entry) in removed
 
@@ -342,7 +342,7 @@ def _recount(base: SnapshotView) -> dict[str, int]:
 
 
 def _unused_snapshot_id(metadata: TableMetadata) -> int:
-    """Random, positive, 63 bits: readers keep it in a signed long."""
+    """A random positive id of 63 bits: readers keep it in a signed long."""
     taken = snapshots_by_id(metadata)
     while True:
         snapshot_id = secrets.randbits(63)
@@ -351,6 +351,6 @@ def _unused_snapshot_id(metadata: TableMetadata) -> int:
 
 
 def next_timestamp_ms(base: SnapshotView) -> int:
-    """Now, but after the parent: a clock that was set back must not break reading as of a moment."""
+    """The current time, but after the parent: a clock that was set back must not break reads at a point in time."""
     earliest = base.snapshot.timestamp_ms + 1 if base.snapshot is not None else 0
     return max(time.time_ns() // 1_000_000, base.metadata.last_updated_ms, earliest)

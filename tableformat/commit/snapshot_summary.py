@@ -1,8 +1,8 @@
-"""The summary of a snapshot: what it added and removed, and the totals after it.
+"""The summary of a snapshot: the added and removed files and rows, and the totals after it.
 
 Source: Iceberg table specification, "Optional Snapshot Summary Fields". Range deletes count as equality deletes
-(FM-18): engines that answer COUNT(*) from the totals stop doing so when `total-equality-deletes` is above zero. What of
-them are range deletes is counted beside, under names of this format's own.
+(FM-18), because engines that answer COUNT(*) from the totals stop doing so if `total-equality-deletes` is above zero.
+Range deletes are also counted separately, under names of this format.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.partition_identity import partition_of
 
 ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
-"""`true`: the snapshot has the rows of its parent, although its operation is not `replace` (CF-4)."""
+"""`true`: the snapshot has the same rows as its parent, although its operation is not `replace` (CF-4)."""
 
 DELETED_ROWS: Final = "tableformat.deleted-rows"
-"""Rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files."""
+"""Number of rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files.
+"""
 
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),
@@ -34,7 +35,7 @@ _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
-"""A total -> what raises it and what lowers it."""
+"""Total -> the field that raises it and the field that lowers it."""
 
 _RESERVED_PREFIXES: Final = ("added-", "removed-", "deleted-", "total-")
 _RESERVED_NAMES: Final = frozenset({"operation", "changed-partition-count"})
@@ -42,7 +43,8 @@ _OWN_PREFIX: Final = "tableformat."
 
 
 def changes_no_row(snapshot: Snapshot) -> bool:
-    """CF-4: snapshots that store the same rows otherwise: compaction, conversion, manifest rewrites, by any writer."""
+    """CF-4: whether the snapshot stores the same rows in other files: compaction, conversion, manifest rewrites, by any
+    writer."""
     summary = snapshot.summary
     if summary is None:
         return False
@@ -50,7 +52,7 @@ def changes_no_row(snapshot: Snapshot) -> bool:
 
 
 def check_snapshot_properties(properties: Mapping[str, str]) -> None:
-    """Raise InvalidArgumentError for names that the summary computes itself, and for values that are no text."""
+    """Raise InvalidArgumentError for names that the commit computes itself, and for values that are not text."""
     check_texts(properties, "snapshot_properties")
     for name in properties:
         if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
@@ -60,8 +62,8 @@ def check_snapshot_properties(properties: Mapping[str, str]) -> None:
 
 
 def check_own_names(properties: Mapping[str, str]) -> None:
-    """FM-23: InvalidArgumentError for names of ours among what a caller adds to a summary: jobs and readers go by what
-    these say, as that a snapshot changes no row (CF-4), or that files were searched for deletes (MT-14)."""
+    """FM-23: raise InvalidArgumentError if a caller adds our own names to a summary. Jobs and readers rely on their
+    values, for example that a snapshot changes no row (CF-4), or that files were searched for deletes (MT-14)."""
     for name in properties:
         if isinstance(name, str) and name.startswith(_OWN_PREFIX):
             raise InvalidArgumentError(
@@ -71,7 +73,8 @@ def check_own_names(properties: Mapping[str, str]) -> None:
 
 
 def totals_of_parent(parent: Snapshot | None) -> dict[str, int] | None:
-    """The parent's totals; zeros without a parent, None where its summary lacks one or holds no number."""
+    """The totals of the parent; zeros without a parent, None if its summary lacks one or has a value that is not a
+    number."""
     if parent is None:
         return dict.fromkeys(_TOTALS, 0)
     if parent.summary is None:
@@ -88,14 +91,14 @@ def count_totals(live: Iterable[DataFile | DeleteFile]) -> dict[str, int]:
 
 
 def build_summary(change: TableChange, parent_totals: Mapping[str, int], properties: Mapping[str, str]) -> Summary:
-    """The summary of the snapshot that carries out the change, with the rows that it deletes if known (CP-87)."""
+    """The summary of the snapshot with the change, including the number of rows that it deletes if known (CP-87)."""
     added: tuple[DataFile | DeleteFile, ...] = (*change.added_data_files, *change.added_delete_files)
     removed: tuple[DataFile | DeleteFile, ...] = (*change.removed_data_files, *change.removed_delete_files)
     counts = _count(added, added=True) + _count(removed, added=False)
     partitions = {partition_of(file) for file in (*added, *removed)}
     totals = {
-        # A negative total means that a foreign writer's totals were off; zero is nearer to the truth and readers expect
-        # a count.
+        # A negative total means that the totals of another writer were wrong. Zero is closer to the truth, and readers
+        # expect a count.
         total: max(0, parent_totals[total] + counts[raised_by] - counts[lowered_by])
         for total, (raised_by, lowered_by) in _TOTALS.items()
     }
@@ -113,14 +116,15 @@ def _summary(operation: Operation, fields: Mapping[str, str]) -> Summary:
 
 
 def _own_bytes(file: DataFile | DeleteFile) -> int:
-    """Bytes of the file; of a deletion vector, which shares its file, those of its blob, as Iceberg counts them."""
+    """Bytes of the file. For a deletion vector, which shares its file, the bytes of its blob, as Iceberg counts
+    them."""
     if isinstance(file, DeleteFile) and file.content_size_bytes is not None:
         return file.content_size_bytes
     return file.file_size_bytes
 
 
 def _count(files: Iterable[DataFile | DeleteFile], *, added: bool) -> Counter[str]:
-    """FM-18: how many files, rows and bytes, under the names that the specification gives them."""
+    """FM-18: counts of files, rows and bytes, under the names of the specification."""
     verb = "added" if added else "removed"
     counts: Counter[str] = Counter()
     for file in files:

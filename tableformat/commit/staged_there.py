@@ -1,4 +1,4 @@
-"""Refuses to commit files that stayed behind when the lake was replaced under a writer (LK-28)."""
+"""Refuses to commit files that were written to a lake that has since been replaced (LK-28)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tableformat.errors import StorageError
 
 @runtime_checkable
 class _MayBeReplaced(Protocol):
-    """A catalog in a file, for which another one may be put while it is open."""
+    """A catalog in a file that may be replaced by another one while it is open."""
 
     @property
     def replacements(self) -> int:
-        """How often that was seen."""
+        """The number of replacements that were noticed."""
 
 
 def check_staged_there(change: TableChange, table: IcebergTable, subject: str) -> None:
-    """LK-28: raise StorageError where the catalog was replaced since it was opened, and files of the change are not
-    there: they went with the former lake."""
+    """LK-28: raise StorageError if the catalog was replaced since it was opened and files of the change do not exist:
+    they were removed with the former lake."""
     if not isinstance(table.catalog, _MayBeReplaced) or not table.catalog.replacements:
         return
     staged = {file.file_path for file in (*change.added_data_files, *change.added_delete_files)}

@@ -1,8 +1,8 @@
 """The difference between two snapshots of a table, file by file.
 
-The difference is taken over live entries, never over "entries added by snapshot n": other writers merge and rewrite
-manifests, and a rollback makes files come back. Manifests that both snapshots list are skipped, so the cost follows the
-change, not the table.
+The difference compares live entries instead of "entries added by snapshot n": other writers merge and rewrite
+manifests, and a rollback makes files live again. Manifests that both snapshots list are skipped, so the cost depends on
+the change, not on the size of the table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def manifests_of_snapshot(io: FileIO, snapshot: Snapshot | None) -> tuple[Manife
 def live_files(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], content: ManifestContent
 ) -> Iterator[DataFile | DeleteFile]:
-    """The live files that the manifests of one kind hold."""
+    """The live files in the manifests of one kind."""
     for manifest in manifests:
         if manifest.content is content:
             for entry in live_entries(read_manifest(io, manifest, metadata)):
@@ -55,7 +55,7 @@ def live_files(
 
 
 def diff_snapshots(io: FileIO, metadata: TableMetadata, before: Snapshot | None, after: Snapshot | None) -> TableDiff:
-    """Files added and removed on the way from one snapshot to the other, whichever way that was."""
+    """Files added and removed between two snapshots, regardless of their relation in history."""
     if before is not None and after is not None and before.snapshot_id == after.snapshot_id:
         return TableDiff()
     old = manifests_of_snapshot(io, before)
@@ -89,7 +89,7 @@ def _difference(
 
 
 def _by_entry(files: Iterable[DataFile | DeleteFile]) -> dict[tuple[FileKey, int | None], list[DataFile | DeleteFile]]:
-    """Other writers name a path more than once: an entry is identified by its age, and otherwise counted (MT-64)."""
+    """Files by identity and sequence number, as lists, because other writers list a path more than once (MT-64)."""
     found: defaultdict[tuple[FileKey, int | None], list[DataFile | DeleteFile]] = defaultdict(list)
     for file in files:
         found[file_key(file), file.sequence_number].append(file)
@@ -97,8 +97,8 @@ def _by_entry(files: Iterable[DataFile | DeleteFile]) -> dict[tuple[FileKey, int
 
 
 def lineage(metadata: TableMetadata, head: Snapshot | None, planned_snapshot_id: int) -> list[Snapshot] | None:
-    """Snapshots after the planned one up to the head, oldest first; None when the head's retained history does not
-    lead back to it (snapshots expired in between, or the branch was moved)."""
+    """Snapshots after the planned one up to the head, oldest first. None if the retained history of the head does not
+    include the planned one (snapshots in between expired, or the branch was moved)."""
     by_id = snapshots_by_id(metadata)
     path: list[Snapshot] = []
     current = head
@@ -112,7 +112,8 @@ def lineage(metadata: TableMetadata, head: Snapshot | None, planned_snapshot_id:
 def delete_files_removed_along(
     io: FileIO, metadata: TableMetadata, planned: Snapshot | None, path: Sequence[Snapshot]
 ) -> tuple[DeleteFile, ...]:
-    """Every delete file that left the branch between two neighbours of the path, though it came after `planned`."""
+    """Every delete file that was removed between two adjacent snapshots of the path, including those added after
+    `planned`."""
     removed: list[DeleteFile] = []
     before = planned
     for after in path:
@@ -122,7 +123,7 @@ def delete_files_removed_along(
 
 
 def ancestors_of(metadata: TableMetadata, head: Snapshot | None) -> Iterator[Snapshot]:
-    """The head and the snapshots before it, newest first, as far as they are retained."""
+    """The head and its retained ancestors, newest first."""
     by_id = snapshots_by_id(metadata)
     current = head
     while current is not None:

@@ -49,16 +49,16 @@ from tableformat.storage.storage import sync_files
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """The change of one attempt, which met no conflict on the head."""
+    """The change of one attempt, without conflicts on the head."""
 
     table: Table
-    """As it was loaded for the attempt."""
+    """The table as loaded for the attempt."""
     base: SnapshotView
     change: TableChange
 
     @property
     def reads(self) -> bool:
-        """Whether the change is right only on this head, even if it has no files."""
+        """Whether the change is valid only on this head, even if it has no files."""
         return self.change.kind is ChangeKind.SCAN_BASED
 
 
@@ -73,7 +73,7 @@ class PreparedPart:
 
     @property
     def is_sent(self) -> bool:
-        """Whether the catalog has something to do or to check."""
+        """Whether the catalog must apply or check something."""
         return bool(self.request.updates) or self.planned.reads
 
 
@@ -99,11 +99,11 @@ class TablePart:
         self._is_staged = is_staged
 
     def load(self) -> Table:
-        """The table as the catalog has it now."""
+        """The current table of the catalog."""
         return newest_of(self.handle)
 
     def landed(self, table: Table, attempts: int) -> CommitOutcome | None:
-        """The outcome, if an earlier attempt was applied although its answer said otherwise or never came."""
+        """The outcome, if an earlier attempt was applied although its answer was a refusal or missing."""
         snapshot = snapshot_by_id(table.metadata, self.producer.snapshot_id)
         if snapshot is None:
             return None
@@ -117,7 +117,7 @@ class TablePart:
         return stored if is_applied(stored, self._batch.batch_id) else None
 
     def plan(self, table: Table, attempt: int) -> PlannedPart:
-        """The change on the table's head, checked for conflicts."""
+        """The change on the head of the table, checked for conflicts."""
         head = head_view(table.metadata, table.io, self._ref)
         base = self._planned.base_on(head)
         change = self._planned.change_on(base, attempt)
@@ -126,7 +126,7 @@ class TablePart:
             check_unchanged(change.unchanged, base, self.subject)
         if change.is_empty:
             if planned.reads:
-                # That nothing matched, or that every key was there, is a decision on what was read like any other.
+                # The result that no row matched, or that every key existed, also depends on the rows that were read.
                 check_conflicts(change, base, self.subject)
             return planned
         if base is head:
@@ -140,22 +140,23 @@ class TablePart:
         return planned
 
     def prepare(self, planned: PlannedPart, *, timestamp_ms: int | None) -> PreparedPart:
-        """Write the manifests of the snapshot. `timestamp_ms`: its time, if several tables share one (CP-76)."""
+        """Write the manifests of the snapshot. `timestamp_ms` is its time, if several tables share one (CP-76)."""
         if planned.change.is_empty:
             return PreparedPart(planned, None, self._request_without_snapshot(planned))
         snapshot = self.producer.produce(planned.base, planned.change, timestamp_ms=timestamp_ms)
         return PreparedPart(planned, snapshot, self._request(planned, snapshot))
 
     def sync(self, prepared: PreparedPart) -> None:
-        """Where the table asks for it, have the files of the snapshot on the disk before the catalog names them."""
+        """If the table requires it, write the files of the snapshot to disk before the catalog references them."""
         table, change = prepared.planned.table, prepared.planned.change
         if prepared.snapshot is not None and is_synced(table.metadata.properties):
-            # Data and delete files may come from other processes; here is where all are known and none is named yet.
+            # Data and delete files may come from other processes. At this point all of them are known, and none is
+            # referenced yet.
             staged = (file.file_path for file in (*change.added_data_files, *change.added_delete_files))
             sync_files(table.io, (*staged, *self.producer.written_locations))
 
     def committed(self, prepared: PreparedPart, response: CommitTableResponse | None, attempts: int) -> CommitOutcome:
-        """The outcome that the catalog's answer means; without one, of a part that it was not asked about."""
+        """The outcome according to the answer of the catalog. Without an answer, the part was not in the request."""
         table, base = prepared.planned.table, prepared.planned.base
         after = table if response is None else _at(table, response.metadata, response.metadata_location)
         snapshot = prepared.snapshot
@@ -173,17 +174,17 @@ class TablePart:
         )
 
     def unchanged(self, table: Table, attempts: int) -> CommitOutcome:
-        """CP-17: the outcome of a part without files, which makes no snapshot."""
+        """CP-17: the outcome of a part without files, for which no snapshot is made."""
         return _unchanged(table, head_view(table.metadata, table.io, self._ref), attempts)
 
     def already_applied(self, table: Table, stored: AppliedBatch, attempts: int) -> CommitOutcome:
-        """The outcome of a batch that the table has."""
+        """The outcome of a batch that the table already has."""
         snapshot = snapshot_by_id(table.metadata, stored.snapshot_id)
         number = snapshot.sequence_number if snapshot is not None else None
         return CommitOutcome(table, stored.snapshot_id or None, number, attempts, False, already_applied=True)
 
     def unused_locations(self, outcome: CommitOutcome) -> tuple[str, ...]:
-        """Metadata files of attempts that came to nothing."""
+        """Metadata files of attempts that were not applied."""
         if not outcome.committed:
             return self.producer.written_locations
         snapshot = snapshot_by_id(outcome.metadata, self.producer.snapshot_id)
@@ -209,7 +210,7 @@ class TablePart:
         send(self.handle.catalog, report)
 
     def _request(self, planned: PlannedPart, snapshot: Snapshot) -> TableRequest:
-        """CP-1: the table and the head of the branch are the ones that the snapshot was made for."""
+        """CP-1: the request, which requires the table and the head of the branch that the snapshot was made for."""
         base, change = planned.base, planned.change
         updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot)]
         if not self._is_staged:
@@ -218,7 +219,7 @@ class TablePart:
         if has_partition_scoped_deletes(change, base):
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
         if change.scoped_deletes or change.coverage is not None:
-            # What exists is said of columns that the table has (RP-2).
+            # Range partitions refer to columns of the table (RP-2).
             schema_id = base.metadata.current_schema_id
             requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id}))
         if self._batch is not None:
@@ -232,8 +233,8 @@ class TablePart:
         return TableRequest(planned.table, (*requirements, *more_requirements), (*updates, *more_updates))
 
     def _request_without_snapshot(self, planned: PlannedPart) -> TableRequest:
-        """CP-75, CP-78: the other tables of the commit change only if this one has the head that was read, and it
-        remembers their batch."""
+        """CP-75, CP-78: the request of a part without a snapshot. The other tables of the commit change only if this
+        one still has the head that was read. It also records the batch of the commit."""
         base = planned.base
         is_table, is_head = self._head_is(base)
         requirements = (is_table, is_head) if planned.reads else (is_table,)
@@ -256,8 +257,9 @@ NO_SNAPSHOT = 0
 
 
 def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:
-    """Raise UnsupportedFeatureError for what the table's format version does not allow, or what we do not write; rows
-    are not added beside range partitions that this version does not know (RP-1)."""
+    """Raise UnsupportedFeatureError if the format version of the table does not allow the change, or this library does
+    not write it. Rows are not added to a table whose range partitions this version of the library does not know (RP-1).
+    """
     version = metadata.format_version
     kinds = {delete.kind for delete in change.added_delete_files}
     if version not in (2, 3):
@@ -277,7 +279,7 @@ def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -
 
 
 def _unchanged(table: Table, base: SnapshotView, attempts: int) -> CommitOutcome:
-    """CP-17: no files, no snapshot."""
+    """CP-17: without files, no snapshot is made."""
     if base.snapshot is None:
         return CommitOutcome(table, None, None, attempts, False, base=base)
     return CommitOutcome(table, base.snapshot.snapshot_id, base.snapshot.sequence_number, attempts, False, base=base)

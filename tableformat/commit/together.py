@@ -1,4 +1,4 @@
-"""Commits to several tables at once, where the catalog can do that (LK-36)."""
+"""Commits to several tables at once, if the catalog supports it (LK-36)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TableRequest:
     """A request for one table. Without updates the catalog only checks the requirements."""
 
     table: Table
-    """As it was loaded for the attempt."""
+    """The table as loaded for the attempt."""
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]
 
@@ -29,12 +29,12 @@ class CommitsTogether(Protocol):
     """A catalog that commits to several tables in one transaction of its database."""
 
     def commit_tables(self, requests: Sequence[TableRequest]) -> list[CommitTableResponse]:
-        """Apply all requests or none; the answers are in the order of the requests. CommitFailedException if nothing
-        was applied."""
+        """Apply all requests or none; the answers are in the order of the requests. Raises CommitFailedException if
+        nothing was applied."""
 
 
 def check_commits_together(catalog: Catalog) -> None:
-    """LK-36: SeveralTablesError for a catalog that commits one table at a time."""
+    """LK-36: raise SeveralTablesError for a catalog that commits one table at a time."""
     if isinstance(catalog, CommitsTogether):
         return
     if not is_rest(catalog):
@@ -50,7 +50,7 @@ def check_commits_together(catalog: Catalog) -> None:
 
 
 def commit_together(catalog: Catalog, requests: Sequence[TableRequest]) -> list[CommitTableResponse]:
-    """Send the requests to the catalog of their tables; several of them as one."""
+    """Send the requests to the catalog of their tables; several requests are sent as one."""
     if len(requests) == 1:
         return [catalog.commit_table(requests[0].table, requests[0].requirements, requests[0].updates)]
     check_commits_together(catalog)

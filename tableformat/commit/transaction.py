@@ -1,5 +1,5 @@
-"""Commits changes of one table, or of several at once: attempt, conflict check, catalog call, retry, and recovery when
-no answer comes."""
+"""Commits changes of one table, or of several at once: attempt, conflict check, catalog call, retry, and recovery if no
+answer arrives."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ from tableformat.metadata.snapshot_view import last_sequence_number
 logger = logging.getLogger(__name__)
 
 _REFUSALS = (BadRequestError, UnauthorizedError, ForbiddenError, AuthorizationExpiredError)
-"""Answers of a catalog that applied nothing and will not."""
+"""Answers of a catalog that applied nothing and will not apply the request later."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """The commit of one table, of one or several."""
+    """The commit of one table: a whole commit, or one part of it."""
 
     table: Table
     change: TableChange | PlannedChange
     ref: str = MAIN_BRANCH
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     was_applied: bool = False
-    """The table had the batch when the change was staged, so the change is empty."""
+    """The table already had the batch when the change was staged, so the change is empty."""
 
 
 def commit_change(
@@ -75,9 +75,9 @@ def commit_change(
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and change nothing.
 
-    A planned change is asked at every attempt, with the head it will meet. A change without files commits nothing.
-    Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on any error
-    after which `fate` knows that the table does not name them (`removing_on_failure`). SP-23: `is_staged` does not
+    A planned change is requested at every attempt, for the current head. A change without files commits nothing.
+    Metadata files of a failed commit are removed. Staged files belong to the caller, who removes them after any error
+    after which `fate` knows that the table does not reference them (`removing_on_failure`). SP-23: `is_staged` does not
     move the branch; the snapshot can be published later.
 
     Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
@@ -99,8 +99,8 @@ def commit_changes(
     is_staged: bool = False,
     fate: CommitFate | None = None,
 ) -> list[CommitOutcome]:
-    """CP-74: commit one snapshot for each table that has a change, all of them or none, in the order of `commits`. As
-    `commit_change` otherwise. The tables are of one catalog.
+    """CP-74: commit one snapshot for each table that has a change, all of them or none, in the order of `commits`.
+    Otherwise like `commit_change`. All tables are in one catalog.
 
     Raises BatchPartlyAppliedError, PartialCommitError, and SeveralTablesError if the catalog commits one table at a
     time.
@@ -123,7 +123,8 @@ def commit_changes(
 
 
 class _Commit:
-    """One commit over all its attempts. Its state, how far the catalog call got, decides what may be removed."""
+    """One commit over all its attempts. Its state, the progress of the catalog call, decides which files may be
+    removed."""
 
     def __init__(
         self, parts: Sequence[TablePart], batch: BatchName | None, fate: CommitFate, *, was_applied: bool
@@ -141,9 +142,10 @@ class _Commit:
         fate.subject, fate.snapshot_id = self._subject, parts[0].producer.snapshot_id
 
     def run(self) -> list[CommitOutcome]:
-        """CP-13, CP-18, CP-51: files of a commit that did not happen go, files of one that may have happened stay.
+        """CP-13, CP-18, CP-51: remove the files of a commit that was not applied, and keep the files of one that may
+        have been applied.
 
-        An interrupt can arrive anywhere, so how far the request got decides, and not the kind of error.
+        An interrupt can arrive anywhere, so the progress of the request decides, not the kind of error.
         """
         started = time.perf_counter()
         try:
@@ -166,7 +168,7 @@ class _Commit:
         try:
             return retry_lost_races(self._attempt, *(part.handle for part in self._parts))
         except CommitFailedException as error:
-            # The catalog may have refused the repetition of a request that it had applied.
+            # The catalog may have refused the repetition of a request that it had already applied.
             landed = self._landed(self._load())
             if landed is not None:
                 return landed
@@ -178,8 +180,8 @@ class _Commit:
 
     def _attempt(self) -> list[CommitOutcome]:
         self._attempts += 1
-        # Loaded from the catalog even the first time: the record of applied batches and the last sequence number
-        # must be current.
+        # Loaded from the catalog even the first time: the record of applied batches and the last sequence number must
+        # be current.
         tables = self._load()
         landed = self._landed(tables)
         if landed is not None:
@@ -189,7 +191,8 @@ class _Commit:
         if applied is not None:
             return applied
         planned = [part.plan(table, self._attempts) for part, table in zip(self._parts, tables, strict=True)]
-        # CP-76: the snapshots of several tables have one time, so that a reader as of a moment sees all or none.
+        # CP-76: the snapshots of several tables share one timestamp, so that a read at a point in time sees all or
+        # none.
         time_ms = max(next_timestamp_ms(each.base) for each in planned) if len(planned) > 1 else None
         prepared = [part.prepare(each, timestamp_ms=time_ms) for part, each in zip(self._parts, planned, strict=True)]
         if all(each.snapshot is None for each in prepared):
@@ -226,8 +229,8 @@ class _Commit:
             self._fate.sent, self._is_refusal_unsure = Sent.NO, False
 
     def _after_no_answer(self, error: Exception, sent: Sequence[PreparedPart]) -> list[CommitOutcome]:
-        """CP-13, CP-77: look whether the commit happened. Only a clear refusal makes it a failure whose files may
-        go."""
+        """CP-13, CP-77: check whether the commit was applied. Only a clear refusal counts as a failure whose files may
+        be removed."""
         refused = isinstance(error, (*_REFUSALS, NoSuchTableError))
         waits = (0.0,) if refused else status_check_waits_seconds(self._parts[0].handle.metadata.properties)
         seen: list[Table] = []
@@ -259,15 +262,14 @@ class _Commit:
     def _check_possible(
         self, error: Exception, sent: Sequence[PreparedPart], seen: Sequence[Table], *, refused: bool
     ) -> None:
-        """CommitFailedException if the request cannot be applied any more, so that another attempt may be made."""
+        """Raise CommitFailedException if the request can no longer be applied, so that another attempt is possible."""
         metadata_of = {table.metadata.table_uuid: table.metadata for table in seen}
         for each in sent:
             metadata, snapshot = metadata_of[each.planned.table.metadata.table_uuid], each.snapshot
             assert snapshot is not None, "parts without a snapshot are not looked for"
             if last_sequence_number(metadata) >= (snapshot.sequence_number or 0):
-                # Another ref took the sequence number; some catalogs say so with a plain error. Should the request be
-                # applied after all, the snapshot id and the asserted head keep the repetition from being a second
-                # commit.
+                # Another ref took the sequence number; some catalogs report this as a generic error. If the request is
+                # applied after all, the snapshot id and the asserted head prevent a second commit.
                 raise CommitFailedException(f"sequence number {snapshot.sequence_number} was taken") from error
             if refused and metadata.format_version >= 3 and snapshot.first_row_id is None:
                 raise CommitFailedException("the table was upgraded to version 3 meanwhile") from error
@@ -276,10 +278,10 @@ class _Commit:
         return [part.load() for part in self._parts]
 
     def _landed(self, tables: Sequence[Table]) -> list[CommitOutcome] | None:
-        """The outcomes, if an earlier attempt was applied although its answer said otherwise or never came.
+        """The outcomes, if an earlier attempt was applied although its answer was a refusal or missing.
 
-        CP-77: tables are loaded one after the other, and the request may be applied in between. A table without the
-        snapshot is loaded again. PartialCommitError if the catalog applied the request to some tables only.
+        CP-77: tables are loaded one at a time, and the request may be applied in between, so a table without the
+        snapshot is loaded again. Raises PartialCommitError if the catalog applied the request to some tables only.
         """
         looked = dict(zip(self._parts, tables, strict=True))
         found = {part: part.landed(table, self._attempts) for part, table in looked.items()}
@@ -296,7 +298,8 @@ class _Commit:
         return [found[part] or part.unchanged(looked[part], self._attempts) for part in self._parts]
 
     def _already_applied(self, tables: Sequence[Table]) -> list[CommitOutcome] | None:
-        """CP-14, CP-78: the outcomes of a batch that all tables have. BatchPartlyAppliedError if only some have it."""
+        """CP-14, CP-78: the outcomes of a batch that all tables already have. Raises BatchPartlyAppliedError if only
+        some have it."""
         applied = [part.applied(table) for part, table in zip(self._parts, tables, strict=True)]
         pairs = list(zip(self._parts, tables, applied, strict=True))
         if all(applied):

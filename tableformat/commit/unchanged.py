@@ -1,4 +1,5 @@
-"""Whether rows came into the scope of an operation since a snapshot that its caller names (CP-83 to CP-85)."""
+"""Checks whether rows were added to the scope of an operation after a snapshot that the caller names (CP-83 to
+CP-85)."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ _SHOWN = 3
 
 
 def check_unchanged(scope: UnchangedScope, head: SnapshotView, subject: str) -> None:
-    """CP-83: ScopeChangedError where a snapshot after the named one added a data file that may hold a row in the scope.
+    """CP-83: raise ScopeChangedError if a snapshot after the named one added a data file that may hold a row in the
+    scope.
 
-    CP-84: also where the history does not lead from the head back to the named snapshot. CP-85: snapshots that only
-    store the same rows in other files do not count.
+    CP-84: also if the history of the head does not lead back to the named snapshot. CP-85: snapshots that only store
+    the same rows in other files do not count.
     """
     steps = _steps_since(head, scope.snapshot_id)
     if steps is None:
@@ -40,7 +42,7 @@ def check_unchanged(scope: UnchangedScope, head: SnapshotView, subject: str) -> 
 
 
 def _steps_since(head: SnapshotView, since: int) -> list[tuple[Snapshot | None, Snapshot]] | None:
-    """Each later snapshot with its parent, the newest first; None where the history does not lead back."""
+    """Each later snapshot with its parent, newest first; None if the history does not lead back."""
     known = snapshots_by_id(head.metadata)
     steps: list[tuple[Snapshot | None, Snapshot]] = []
     current = head.snapshot

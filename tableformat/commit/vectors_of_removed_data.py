@@ -13,7 +13,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 def with_vectors_of_removed_data(change: TableChange, head: SnapshotView) -> TableChange:
-    """CP-20: the change that also removes the vectors of the data files it removes.
+    """CP-20: the change that also removes the vectors of the data files that it removes.
 
     Source: Iceberg table specification, "Deletion Vectors": the removal of a data file must remove its vector's entry.
     """

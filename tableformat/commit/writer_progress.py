@@ -1,6 +1,6 @@
-"""The progress that streaming writers keep in snapshot summaries, and that our snapshots repeat (LK-12).
+"""The progress that streaming writers store in snapshot summaries, and that our snapshots repeat (LK-12).
 
-When such a writer restarts, it searches the snapshots from the head of the branch back for its own keys. Where the
+When such a writer restarts, it searches the snapshots from the head of the branch back for its own keys. If the
 snapshot with the keys has expired, it starts from an older position, or not at all.
 """
 
@@ -22,10 +22,10 @@ class ProgressKeys:
     names: frozenset[str] = frozenset()
     """Keys that belong together: a summary that sets one of them states the whole progress of this writer."""
     prefix: str | None = None
-    """Keys that begin with this text, each of them a progress of its own."""
+    """Prefix of keys that are independent of each other."""
 
     def repeated(self, known: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
-        """What of the parent's summary `known` still holds in a snapshot whose commit states `stated`."""
+        """The keys of the parent summary `known` that are still valid in a snapshot whose commit states `stated`."""
         names = self.names if stated.keys().isdisjoint(self.names) else frozenset()
         return {
             name: value
@@ -67,8 +67,8 @@ PROGRESS_KEYS: Final = (
 
 
 def with_writer_progress(properties: Mapping[str, str], parent: Snapshot | None) -> dict[str, str]:
-    """LK-12, LK-33: the properties of a new snapshot, with the progress that its parent states, and nothing else of the
-    parent's."""
+    """LK-12, LK-33: the properties of a new snapshot, with the writer progress of its parent and no other properties of
+    the parent."""
     if parent is None or parent.summary is None:
         return dict(properties)
     known = parent.summary.additional_properties
