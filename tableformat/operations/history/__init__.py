@@ -1,6 +1,6 @@
-"""Where branches and tags point, and what a branch takes over from elsewhere.
+"""Moves branches and tags, and brings changes from elsewhere to a branch.
 
-`references` moves tags, branches and properties and rolls back, without a snapshot; `cherrypick` does to a branch what
-a snapshot outside of its history did; `empty_branch` begins a branch of a table that has no snapshot. Imports commit
-and below.
+`references` moves tags, branches and properties and rolls back, without a snapshot. `cherrypick` applies to a branch
+the change of a snapshot outside its history. `empty_branch` starts a branch of a table without snapshots. The package
+imports commit and lower packages.
 """

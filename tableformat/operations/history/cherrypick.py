@@ -1,7 +1,7 @@
-"""Cherry-picking: what a snapshot outside of a branch's history did is done to the branch (SP-24).
+"""Cherry-picking: applies the change of a snapshot outside the history of a branch to that branch (SP-24).
 
 staged     P ---- s (appended)              main   P ---- m ---- s' (the same files, with the number of s')
-           P ---- s (anything)              main   P ---- s          nothing came between: the branch moves
+           P ---- s (anything)              main   P ---- s          no commit in between: the branch moves
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tableformat.operations.history.references import move_to_child, new_tag
 from tableformat.operations.options import CommitOptions
 
 WAP_ID: Final = "wap.id"
-"""In the summary of a staged snapshot: the name by which it is published."""
+"""Summary key of a staged snapshot: the name under which it will be published."""
 _PUBLISHED_WAP_ID: Final = "published-wap-id"
 _SOURCE: Final = "source-snapshot-id"
 
 
 def staged_snapshot(iceberg: IcebergTable, wap_id: str) -> int:
-    """The id of the snapshot that was staged under this name. SnapshotNotFoundError for none, InvalidArgumentError for
-    several."""
+    """The id of the snapshot that was staged under this name. Raises SnapshotNotFoundError if no snapshot has the name,
+    InvalidArgumentError if several have it."""
     staged = [each.snapshot_id for each in iceberg.metadata.snapshots if _summary(each).get(WAP_ID) == wap_id]
     if not staged:
         raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())}: no snapshot was staged with the WAP id {wap_id!r}.")
@@ -53,11 +53,12 @@ def staged_snapshot(iceberg: IcebergTable, wap_id: str) -> int:
 
 
 def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
-    """SP-24: the branch's head after the snapshot was published to it, and move the handle to the result.
+    """SP-24: publish the snapshot to the branch and move the handle. Returns the new head of the branch.
 
-    Raises SnapshotNotFoundError for an id that the table lacks, InvalidArgumentError for one that is in the branch
-    already, AlreadyCommittedError where only its files tell so (CP-23), InvalidArgumentError where nothing can tell
-    (CP-33), and for a snapshot that is no append when the branch is not at its parent any more.
+    Raises SnapshotNotFoundError for an id that is not in the table. Raises InvalidArgumentError for a snapshot that is
+    already in the branch, AlreadyCommittedError if only its files show this (CP-23). Raises InvalidArgumentError if
+    nothing can show it (CP-33). Raises InvalidArgumentError, too, if the snapshot is not an append and its parent is
+    not the current head of the branch.
     """
     move_to_newest(iceberg)
     picked = snapshot_by_id(iceberg.metadata, snapshot_id)
@@ -83,9 +84,9 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
 
 
 def publish_append(iceberg: IcebergTable, branch: str, snapshot_id: int, options: CommitOptions) -> None:
-    """RP-22: add the files of an append that was staged, as the batch of the options, once (CP-14); the handle moves.
+    """RP-22: add the files of a staged append as the batch of the options, once (CP-14); the handle moves.
 
-    Raises SnapshotNotFoundError for a snapshot that has expired.
+    Raises SnapshotNotFoundError for an expired snapshot.
     """
     move_to_newest(iceberg)
     picked = snapshot_by_id(iceberg.metadata, snapshot_id)
@@ -104,21 +105,24 @@ def publish_append(iceberg: IcebergTable, branch: str, snapshot_id: int, options
 
 @dataclass(frozen=True, slots=True)
 class _Picked(PlannedChange):
-    """The files of an append, for whatever head the branch has, once."""
+    """The files of an append, committed once on any head of the branch."""
 
     picked: Snapshot
     branch: str
     files: tuple[DataFile, ...]
     table: str
     is_named: bool
-    """Whether the commit is a batch of its writer, so that CP-14 tells whether it was made."""
+    """Whether the commit is a batch of its writer, so that CP-14 shows whether it was made."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide. CK-10: and
-        against the constraints of then.
+        """The change for this head.
 
-        CP-23: where the history in which the snapshot was published has expired, its files tell. CP-33: not those that
-        were compacted as well."""
+        RP-6: the rows were checked against the range partitions at the time of staging, so now the bounds of the files
+        decide. CK-10: the rows were also checked against the constraints of that time.
+
+        CP-23: if the history in which the snapshot was published has expired, its files show whether it was. CP-33:
+        files that were compacted, too, cannot show it.
+        """
         del attempt
         _check_not_there(self.picked, head, self.branch)
         made_in = view_at(head.metadata, head.io, self.picked.snapshot_id)
@@ -141,8 +145,8 @@ class _Picked(PlannedChange):
         return change
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        """CP-62: a tag at the picked snapshot, which comes and goes with the commit. A catalog refuses one at a
-        snapshot that has expired since the head was read, and then its files are being removed."""
+        """CP-62: a tag at the picked snapshot, which is created and removed in the same commit. If the snapshot has
+        expired since the head was read, its files are being removed, and the catalog refuses the tag."""
         del head
         name = f"cherrypick-{snapshot.snapshot_id}"
         tags, requirements = new_tag(name, self.picked.snapshot_id)
@@ -150,7 +154,7 @@ class _Picked(PlannedChange):
 
 
 def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:
-    """The data files that the snapshot added. InvalidArgumentError for a snapshot that did more."""
+    """The data files that the snapshot added. Raises InvalidArgumentError for a snapshot that did more."""
     metadata, subject = iceberg.metadata, f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}"
     if picked.summary is None or picked.summary.operation is not Operation.APPEND:
         raise InvalidArgumentError(
@@ -179,7 +183,8 @@ def _hold_rows(made_in: SnapshotView, added: Sequence[DataFile], metadata: Table
 
 
 def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
-    """A snapshot, and a WAP id, is published to a branch once."""
+    """Raise InvalidArgumentError if the branch already has the snapshot or its WAP id; each is published to a branch
+    once."""
     wap_id = _summary(picked).get(WAP_ID)
     for snapshot in ancestors(head.metadata, head.snapshot):
         summary = _summary(snapshot)
@@ -193,7 +198,8 @@ def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
 
 
 def _check_history_tells(picked: Snapshot, head: SnapshotView, branch: str) -> None:
-    """CP-33: every snapshot of the branch since the picked one is retained, so none that published it has expired."""
+    """CP-33: every snapshot of the branch since the picked one is retained, so no snapshot that published it has
+    expired."""
     if is_cut_after(head, picked.sequence_number or 0):
         raise InvalidArgumentError(
             f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}: snapshots that the branch got since "

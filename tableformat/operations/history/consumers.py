@@ -56,13 +56,14 @@ class Consumer:
     name: str
     branch: str
     snapshot_id: int
-    """The last snapshot whose changes it has applied."""
+    """The last snapshot whose changes the consumer has applied."""
     advanced_ms: int
-    """When it reported that snapshot, in milliseconds since 1970-01-01 UTC."""
+    """The time at which the consumer reported that snapshot, in milliseconds since 1970-01-01 UTC."""
 
     def unread(self, metadata: TableMetadata) -> tuple[Snapshot, ...] | None:
-        """The snapshots of its branch that it has not applied, oldest first. None if the branch no longer leads back to
-        its position: the branch was dropped or rolled back, or another program expired a snapshot in between."""
+        """The snapshots of its branch that the consumer has not applied, oldest first. None if the branch no longer
+        leads back to its position: the branch was dropped or rolled back, or another program expired a snapshot in
+        between."""
         head = metadata.refs.get(self.branch)
         line: list[Snapshot] = []
         for snapshot in ancestors(metadata, None if head is None else snapshot_by_id(metadata, head.snapshot_id)):
@@ -73,13 +74,14 @@ class Consumer:
 
 
 def consumers_of(metadata: TableMetadata) -> list[Consumer]:
-    """All consumers, by name. InvalidArgumentError for a property that another program wrote and that is not one."""
+    """All consumers, by name. Raises InvalidArgumentError if another program wrote a property that is not the position
+    of a consumer."""
     names = sorted(name for name in metadata.properties if name.startswith(CONSUMER_PREFIX))
     return [_parsed(name, metadata.properties[name]) for name in names]
 
 
 def consumer_of(metadata: TableMetadata, name: str) -> Consumer:
-    """ConsumerNotFoundError for a name that has not been advanced yet."""
+    """The consumer of this name. Raises ConsumerNotFoundError for a name that has not been advanced yet."""
     known = {consumer.name: consumer for consumer in consumers_of(metadata)}
     if name not in known:
         raise ConsumerNotFoundError(name, known)
@@ -100,7 +102,8 @@ def snapshots_for_consumers(metadata: TableMetadata, now_ms: int) -> set[int]:
 @checked_methods
 @calls_on_own_handles("_iceberg")
 class TableConsumers:
-    """The consumers of a table's change feed; `Table.consumers` returns it. Positions are on the handle's branch.
+    """The consumers of the change feed of a table, as returned by `Table.consumers`. Positions are on the branch of the
+    handle.
 
     >>> table.consumers.advance("mart").snapshot_id == table.snapshot_id
     True
@@ -126,11 +129,11 @@ class TableConsumers:
         return f"consumers of {'.'.join(self._iceberg.name())}: {names or 'none'}"
 
     def advance(self, name: str, snapshot_id: int | None = None) -> Consumer:
-        """Record that the consumer has applied all changes through a snapshot, by default this handle's. The first call
-        registers it.
+        """Record that the consumer has applied all changes up to and including a snapshot, by default the snapshot of
+        this handle. The first call registers the consumer.
 
-        SnapshotNotFoundError if the snapshot is not in the history of the branch. InvalidArgumentError for a position
-        before the recorded one: drop the consumer to read changes again.
+        Raises SnapshotNotFoundError if the snapshot is not in the history of the branch. Raises InvalidArgumentError
+        for a position before the recorded one: drop the consumer to read changes again.
         """
         if not _NAME.fullmatch(name):
             raise InvalidArgumentError(f"consumer {name!r}: a name has letters, digits, '_', '-' and '.'.")
@@ -150,16 +153,20 @@ class TableConsumers:
 
     def list(self) -> pa.Table:
         """One row for each consumer of the table: `name`, `branch`, `snapshot_id`, `advanced_at`,
-        `lag_snapshots_count`, `lag_ms` (the age of the oldest unread snapshot, 0 without one) and `state`.
+        `lag_snapshots_count`, `lag_ms` (the age of the oldest unread snapshot, 0 if everything is read) and `state`.
 
-        The state is "protected": expiry keeps what the consumer needs; "expiring": it is further behind than the table
-        property `tableformat.consumers.max-age-ms` allows; or "lost": the branch no longer leads to its position.
+        The state is one of:
+
+        - "protected": expiry keeps the snapshots that the consumer needs.
+        - "expiring": the consumer is further behind than the table property `tableformat.consumers.max-age-ms` allows.
+        - "lost": the history of the branch no longer includes its position.
         """
         metadata, now_ms = self._iceberg.metadata, time.time_ns() // 1_000_000
         return pa.Table.from_pylist(list(_rows(metadata, now_ms)), schema=_SCHEMA)
 
     def drop(self, name: str) -> None:
-        """Forget a consumer, so that expiry keeps nothing for it. ConsumerNotFoundError for an unknown name."""
+        """Forget a consumer, so that expiry keeps no snapshots for it. Raises ConsumerNotFoundError for an unknown
+        name."""
 
         def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
             consumer_of(table.metadata, name)

@@ -1,4 +1,5 @@
-"""A branch where `main` has no snapshot: it begins with one without files, so that rows can be written to it."""
+"""Creates a branch if `main` has no snapshot. The branch starts with a snapshot without files, so that rows can be
+written to it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from tableformat.operations.history.references import RefRetention, check_free_n
 
 
 def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetention) -> None:
-    """Create a branch with a snapshot of its own, of no file and no parent, as Iceberg's engines do. `main` stays
-    without a snapshot. CommitConflictError where the table has one by then; what was written is removed."""
+    """Create a branch with its own snapshot, without files and without a parent, like Iceberg's engines. `main` stays
+    without a snapshot. Raises CommitConflictError if `main` has one in the meantime; the written files are then
+    removed."""
     producer = SnapshotProducer(iceberg.metadata, {})
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
@@ -31,7 +33,7 @@ def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetentio
                 "statement again."
             )
         check_free_name(table, name, SnapshotRefType.BRANCH)
-        # PyIceberg's catalogs take no requirement on another branch of a table without snapshots.
+        # PyIceberg's catalogs accept no requirement on another branch for a table without snapshots.
         guarded = (MAIN_BRANCH, name) if table.metadata.snapshots else (MAIN_BRANCH,)
         requirements = tuple(assert_ref(each, None) for each in guarded)
         snapshot = producer.produce(head_view(table.metadata, table.io), TableChange(operation=Operation.APPEND))

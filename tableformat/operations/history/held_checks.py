@@ -1,7 +1,8 @@
-"""Rows that a branch gets from another time are held against the CHECK constraints and required columns of now (CK-10).
+"""Checks rows that a branch gets from an earlier snapshot against the current CHECK constraints and required columns
+(CK-10).
 
-staged     P ---- s (n = -5)
-main       P ---- m    then CHECK n >= 0    then s is published: its row breaks what every row of the branch keeps
+    staged     P ---- s (n = -5)
+    main       P ---- m    then CHECK n >= 0    then s is published: its row breaks the constraint of the branch
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from tableformat.write.rows.checks import RowCheck, check_conditions, row_checks
 def refuse_rows_that_do_not_fit(
     made_in: SnapshotView, data_files: Sequence[DataFile], metadata: TableMetadata, *, since: Snapshot, table: str
 ) -> None:
-    """CK-10, LK-9: InvalidArgumentError where a live row of these files of a snapshot breaks a constraint of the table
-    or has no value in a column that is required by now; else as `refuse_rows_that_break_checks`."""
+    """CK-10, LK-9: raise InvalidArgumentError if a live row in these files of a snapshot breaks a constraint of the
+    table or has no value in a column that is now required. Otherwise like `refuse_rows_that_break_checks`."""
     _refuse_nulls(made_in, data_files, metadata.schema(), table)
     refuse_rows_that_break_checks(made_in, data_files, metadata, since=since, table=table)
 
@@ -57,11 +58,11 @@ def _refuse_nulls(made_in: SnapshotView, data_files: Sequence[DataFile], now: Sc
 def refuse_rows_that_break_checks(
     made_in: SnapshotView, data_files: Sequence[DataFile], metadata: TableMetadata, *, since: Snapshot, table: str
 ) -> None:
-    """CK-10: InvalidArgumentError where a live row of these files of a snapshot breaks a constraint of the table.
+    """CK-10: raise InvalidArgumentError if a live row in these files of a snapshot breaks a constraint of the table.
 
-    Rows were held against the constraints of when the snapshot `since` was made; where these are the same by now, no
-    row is read. UnsupportedFeatureError for a constraint that only Spark can enforce, where they are not, or nothing
-    tells.
+    Rows were checked against the constraints that existed when the snapshot `since` was made. If these are unchanged,
+    no row is read. Otherwise, or if they are not known, raises UnsupportedFeatureError for a constraint that only Spark
+    can enforce.
     """
     conditions = check_conditions(metadata.properties)
     if not conditions or conditions == _conditions_when_made(since, metadata, made_in.io):
@@ -78,10 +79,11 @@ def refuse_rows_that_break_checks(
 
 
 def checks_are(metadata: TableMetadata, catalog: Catalog) -> tuple[TableRequirement, ...]:
-    """CK-3: the requirement that the constraints are still these, of catalogs that are asked in this process."""
+    """CK-3: the requirement that the constraints are unchanged, for catalogs that check requirements in this
+    process."""
     if is_rest(catalog):
         return ()
-    # PyIceberg's union of requirements lists those that a catalog server knows.
+    # PyIceberg's union of requirements lists only requirements that a catalog server knows.
     return (cast(TableRequirement, _ChecksAre(conditions=check_conditions(metadata.properties))),)
 
 
@@ -92,14 +94,14 @@ class _ChecksAre(ValidatableTableRequirement):
     conditions: Mapping[str, str]
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException where somebody changed a constraint."""
+        """Raises CommitFailedException if a constraint was changed concurrently."""
         if base_metadata is not None and check_conditions(base_metadata.properties) != self.conditions:
             raise CommitFailedException("Requirement failed: the CHECK constraints were changed concurrently")
 
 
 def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileIO) -> Mapping[str, str] | None:
-    """The constraints in the metadata that the snapshot came with; None where that is not logged, or not any more, or
-    others have removed it: then the rows tell."""
+    """The constraints in the metadata with which the snapshot was committed. None if the log never had that metadata,
+    no longer has it, or its file was removed by others; then the rows must be read."""
     log = metadata.metadata_log
     if not log:
         return None
@@ -112,7 +114,8 @@ def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileI
 
 
 def _broken_row(check: RowCheck, view: SnapshotView, data_files: Sequence[DataFile]) -> Mapping[str, object] | None:
-    """Metadata rules files out; the others are read, their deletes applied."""
+    """A row that breaks the constraint, or None. Files are excluded by their metadata; the others are read, with their
+    deletes applied."""
     columns = sorted({leaf.path[0] for leaf in comparisons(check.broken)})
     tasks = plan_scan(view, to_expression(check.broken), data_files=data_files).tasks
     found = next(read_tables(tasks, ReadContext.of(view, columns)), None)

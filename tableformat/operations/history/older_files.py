@@ -1,4 +1,4 @@
-"""Files that a snapshot adds although they are older: restored ranges (RP-13), rows carried to a branch (MT-31)."""
+"""Older files that a snapshot adds: restored ranges (RP-13), rows carried to a branch (MT-31)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 def met_by_deletes(view: SnapshotView, added: Sequence[DataFile]) -> list[DataFile]:
-    """Those of the files that the snapshot added and that its own deletes may reach: not all of their rows came with
-    it. A file with the number of the snapshot is newer than what deletes by key, and nothing names it yet (DA-1)."""
+    """The files added by the snapshot that its own deletes may reach, so that some of their rows may be deleted. A file
+    with the sequence number of the snapshot is newer than its keyed deletes, and no position delete names it yet
+    (DA-1)."""
     older = [data for data in added if data.sequence_number != view.sequence_number]
     if not older:
         return []

@@ -1,4 +1,4 @@
-"""Tags, branches, rollback and table properties: commits of metadata that write no snapshot."""
+"""Tags, branches, rollback and table properties: commits of metadata without a snapshot."""
 
 from __future__ import annotations
 
@@ -59,43 +59,45 @@ from tableformat.write.rows.checks import is_check_property, refuse_check_set_by
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
-    """Raises AlreadyExistsError for a name in use, SnapshotNotFoundError for a table without snapshots."""
+    """Create a tag. Raises AlreadyExistsError if the name is in use, SnapshotNotFoundError for a table without
+    snapshots."""
     _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.TAG, max_ref_age_ms))
 
 
 def new_tag(name: str, snapshot_id: int) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """What makes a tag in the commit of something else, and that its name is free."""
+    """The update that creates a tag as part of another commit, and the requirement that its name is free."""
     ref = _ref(snapshot_id, SnapshotRefType.TAG, None)
     return (set_ref(name, ref),), (assert_ref(name, None),)
 
 
 def create_branch(iceberg: IcebergTable, name: str, view: SnapshotView) -> None:
-    """Raises AlreadyExistsError for a name in use, SnapshotNotFoundError for a table without snapshots."""
+    """Create a branch. Raises AlreadyExistsError if the name is in use, SnapshotNotFoundError for a table without
+    snapshots."""
     _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.BRANCH, None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefRetention:
-    """How long a ref stays, and a branch's snapshots with it; None leaves it to the table's properties."""
+    """How long a ref is kept, and the snapshots of a branch with it. For None, the table's properties decide."""
 
     max_ref_age_ms: int | None = None
     min_snapshots_to_keep: int | None = None
-    """Of a branch: its newest snapshots that stay however old they are."""
+    """For a branch: the number of newest snapshots that are kept at any age."""
     max_snapshot_age_ms: int | None = None
-    """Of a branch."""
+    """For a branch: the maximum age of its snapshots."""
 
 
 def new_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int, retention: RefRetention) -> None:
-    """Create a branch or tag at a snapshot of the table. AlreadyExistsError for a name in use."""
+    """Create a branch or tag at a snapshot of the table. Raises AlreadyExistsError if the name is in use."""
     _create(iceberg, name, checked_ref(kind, snapshot_id, retention))
 
 
 def replace_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int | None, retention: RefRetention) -> None:
-    """Move a branch or tag to any snapshot, or leave it there (None), and set what the retention says; the rest of its
-    retention stays.
+    """Move a branch or tag to any snapshot, or leave it where it is (None), and set the given retention values; the
+    other values stay unchanged.
 
-    SnapshotNotFoundError where there is no such ref; InvalidArgumentError for a branch that others are published to
-    (MT-30): publishing converts deletes, moving does not.
+    Raises SnapshotNotFoundError if the ref does not exist. Raises InvalidArgumentError for a branch to which others are
+    published (MT-30): publishing converts deletes, moving does not.
     """
     metadata = iceberg.metadata
     ref = ref_of_kind(metadata, name, kind)
@@ -121,7 +123,7 @@ def replace_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int | 
 
 
 def ref_of_kind(metadata: TableMetadata, name: str, kind: str) -> SnapshotRef:
-    """SnapshotNotFoundError with the nearest name where there is no branch, or no tag, of that name."""
+    """The branch or tag of this name. Otherwise raises SnapshotNotFoundError, with the nearest name."""
     refs = metadata.refs
     ref = refs.get(name)
     if ref is None or ref.snapshot_ref_type != kind:
@@ -131,7 +133,7 @@ def ref_of_kind(metadata: TableMetadata, name: str, kind: str) -> SnapshotRef:
 
 
 def checked_ref(kind: str, snapshot_id: int, retention: RefRetention) -> SnapshotRef:
-    """InvalidArgumentError for a retention of nothing."""
+    """The ref with this retention. Raises InvalidArgumentError for a retention value below 1."""
     for name, value in asdict(retention).items():
         if value is not None and value < 1:
             raise InvalidArgumentError(f"the retention of a {kind}: {name} must be above 0, not {value}.")
@@ -164,7 +166,7 @@ def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
 def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay: bool) -> None:
     """Move a branch back to an ancestor of its head.
 
-    The batches of the snapshots left behind stay known, so that a writer which repeats one does not bring it back;
+    The batches of the removed snapshots stay recorded, so that a writer that repeats one does not commit it again.
     `replay` forgets them in the same commit.
     """
     metadata = iceberg.metadata
@@ -191,8 +193,8 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
 def _coverage_of(
     iceberg: IcebergTable, target_id: int, head_id: int
 ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """RP-15: range partitions as they were before the oldest snapshot between the target and the head that changed
-    them; nothing where the target is no ancestor, or none did."""
+    """RP-15: the range partitions before the oldest change between the target and the head. Empty if the target is not
+    an ancestor, or if no snapshot changed them."""
     metadata = iceberg.metadata
     line = list(ancestors(metadata, snapshot_by_id(metadata, head_id)))
     ids = [snapshot.snapshot_id for snapshot in line]
@@ -212,11 +214,11 @@ def _coverage_of(
 
 
 def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotView) -> None:
-    """Move a branch to any snapshot of the table, an ancestor of its head or not.
+    """Move a branch to any snapshot of the table, whether or not it is an ancestor of the head.
 
-    The batches of all snapshots stay known: a writer that repeats one does not commit it again. InvalidArgumentError
-    for a branch that others are published to, unless it goes back (MT-30): publishing converts deletes, moving does
-    not.
+    The batches of all snapshots stay recorded: a writer that repeats one does not commit it again. Raises
+    InvalidArgumentError for a branch to which others are published, unless it moves back (MT-30): publishing converts
+    deletes, moving does not.
     """
     metadata, target_id = iceberg.metadata, _snapshot_id(target)
     head = metadata.refs.get(branch)
@@ -227,10 +229,10 @@ def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotVie
 
 
 def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
-    """Move `branch` forward to the snapshot that the branch or tag `to` has by now, whatever the handle has seen; a
-    branch that is not there is made.
+    """Move `branch` forward to the current snapshot of the branch or tag `to`, which is read from the catalog. A
+    missing branch is created.
 
-    Raises InvalidArgumentError when `branch` has snapshots that `to` lacks, or is what another branch is published to
+    Raises InvalidArgumentError if `branch` has snapshots that `to` lacks, or if another branch is published to it
     (MT-30): publishing converts deletes, moving does not.
     """
     refuse_read_only(iceberg)
@@ -253,10 +255,10 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
 def move_to_child(
     iceberg: IcebergTable, branch: str, snapshot: Snapshot, requirements: Sequence[TableRequirement] = ()
 ) -> None:
-    """Move a branch to a snapshot that was made on its head; CommitConflictError where it has another head by now, or
-    the table is not what `requirements` say.
+    """Move a branch to a snapshot that was made on its head. Raises CommitConflictError if it now has another head, or
+    if the table does not meet `requirements`.
 
-    Raises InvalidArgumentError where others are published to the branch (MT-30).
+    Raises InvalidArgumentError if other branches are published to the branch (MT-30).
     """
     sources = published_to(iceberg.metadata, branch)
     if sources:
@@ -272,17 +274,17 @@ def move_to_child(
 
 
 def ref_view(iceberg: IcebergTable, name: str) -> SnapshotView:
-    """The snapshot that a branch or tag has by now; the handle moves there. SnapshotNotFoundError with the nearest
-    name."""
+    """The current snapshot of a branch or tag; the handle moves to the newest metadata. Raises SnapshotNotFoundError,
+    with the nearest name."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     return view_at(iceberg.metadata, iceberg.io, _ref_named(iceberg.metadata, name).snapshot_id)
 
 
 def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None:
-    """Set table properties in one commit; `format-version` upgrades the table instead, as in Iceberg's other engines.
+    """Set table properties in one commit. `format-version` upgrades the table instead, as in Iceberg's other engines.
 
-    Raises InvalidArgumentError for a lower version than the table has, UnsupportedFeatureError where the library or the
+    Raises InvalidArgumentError for a lower version than the table has, UnsupportedFeatureError if the library or the
     catalog cannot write the version.
     """
     refuse_read_only(iceberg)
@@ -305,8 +307,8 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
 
 
 def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> tuple[TableRequirement, ...]:
-    """CK-6, RP-7: the columns that a constraint names, and those whose bounds range partitions go by, are still these
-    when properties are set that name them."""
+    """CK-6, RP-7: the requirements for setting properties that name columns. The columns that a constraint names are
+    unchanged, and so are the columns whose bounds range partitions use."""
     metadata = iceberg.metadata
     schema = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
     is_checked = any(map(is_check_property, properties))
@@ -316,7 +318,7 @@ def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> t
 
 
 def remove_properties(iceberg: IcebergTable, names: Sequence[str]) -> None:
-    """Remove table properties in one commit. UnknownOptionError for one that the table does not have by now."""
+    """Remove table properties in one commit. Raises UnknownOptionError for a property that the table does not have."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     present = iceberg.metadata.properties
@@ -328,14 +330,14 @@ def remove_properties(iceberg: IcebergTable, names: Sequence[str]) -> None:
 
 
 def at_most_one(**choices: Any) -> None:
-    """Raise InvalidArgumentError when more than one of the named arguments was given."""
+    """Raise InvalidArgumentError if more than one of the named arguments was given."""
     given = [name for name, value in choices.items() if value is not None]
     if len(given) > 1:
         raise InvalidArgumentError(f"give one of {', '.join(given)}, not several: each chooses a snapshot.")
 
 
 def exactly_one(**choices: Any) -> None:
-    """Raise InvalidArgumentError when none or more than one of the named arguments was given."""
+    """Raise InvalidArgumentError if none or more than one of the named arguments was given."""
     at_most_one(**choices)
     if all(value is None for value in choices.values()):
         raise InvalidArgumentError(f"give one of {', '.join(choices)}: it chooses the snapshot.")
@@ -348,9 +350,12 @@ def commit_updates(
     *,
     is_tried_again: bool = True,
 ) -> None:
-    """Commit metadata updates of the table and move the handle to the result. A commit that lost a race is tried again
-    where what it requires still holds, unless the requirements do not say all that it goes by (`is_tried_again`);
-    CommitConflictError where it does not, or after too many races."""
+    """Commit metadata updates of the table and move the handle to the result.
+
+    A commit that lost a race is retried while its requirements still hold. If the requirements do not cover everything
+    that the change depends on, set `is_tried_again` to False. Raises CommitConflictError if the requirements no longer
+    hold, or after too many races.
+    """
     refuse_read_only(iceberg)
     with own_handle(iceberg) as own:
         response = _committed(own, requirements, updates, is_tried_again=is_tried_again)
@@ -386,7 +391,8 @@ def _committed(
 
 
 def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirement, ...]) -> None:
-    """CommitConflictError where the newest metadata does not meet them, so that no further attempt can succeed."""
+    """Raise CommitConflictError if the newest metadata does not meet the requirements, so that no further attempt can
+    succeed."""
     metadata = newest_of(iceberg).metadata
     try:
         for requirement in requirements:
@@ -399,8 +405,8 @@ def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirem
 
 
 def check_free_name(iceberg: IcebergTable, name: str, kind: SnapshotRefType) -> None:
-    """InvalidArgumentError for what no branch or tag can be named, AlreadyExistsError for a name that is in use by now,
-    whatever the handle has seen."""
+    """Raise InvalidArgumentError for an invalid name of a branch or tag, AlreadyExistsError for a name in use according
+    to the handle or the catalog."""
     check_new_ref_name(name, kind)
     refs = iceberg.metadata.refs
     if name in refs:
@@ -418,7 +424,8 @@ def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
 
 
 def _refuse_publish_target(iceberg: IcebergTable, branch: str) -> None:
-    """MT-30: what publishing moves, by now, is moved by nothing else."""
+    """MT-30: raise InvalidArgumentError if another branch is currently published to this one: only publishing moves
+    it."""
     refuse_read_only(iceberg)
     sources = published_to(newest_of(iceberg).metadata, branch)
     if sources:
@@ -429,7 +436,7 @@ def _refuse_publish_target(iceberg: IcebergTable, branch: str) -> None:
 
 
 def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
-    """Nothing is committed for a branch that is there already."""
+    """Move a branch to a snapshot. Nothing is committed if the branch is already there."""
     head = iceberg.metadata.refs.get(branch)
     if head is not None and head.snapshot_id == snapshot_id:
         return
@@ -455,7 +462,7 @@ def _ref(snapshot_id: int, kind: SnapshotRefType, max_ref_age_ms: int | None) ->
 
 
 def set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
-    """The update that makes a branch or tag what the ref says."""
+    """The update that sets a branch or tag to this ref."""
     return SetSnapshotRefUpdate.model_validate({"ref-name": name, **ref.model_dump(by_alias=True)})
 
 
