@@ -1,1 +1,2 @@
-"""What exists, changed: `TableRangePartitions` defines, adds, drops, splits, merges, moves and retires (RP-8)."""
+"""Changes of range partitions: `TableRangePartitions` defines, adds, drops, splits, merges, moves and retires
+(RP-8)."""

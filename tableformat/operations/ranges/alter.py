@@ -1,4 +1,5 @@
-"""Changes of what exists, as commits: what only widens is a property, what narrows is a snapshot (RP-8)."""
+"""Commits of changes to range partitions: a change that only widens them is a property, one that narrows them a
+snapshot (RP-8)."""
 
 from __future__ import annotations
 
@@ -42,25 +43,26 @@ from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What exists after a change."""
+    """The range partitions after a change."""
 
     defined: DefinedPartitions
     added: tuple[Range, ...] = ()
     dropped: tuple[Range, ...] = ()
-    """Whole partitions, whose rows go."""
+    """Whole partitions whose rows are deleted."""
 
 
 Alteration = Callable[[DefinedPartitions], Altered]
-"""Asked at every attempt, of what exists then; InvalidArgumentError where it cannot be carried out."""
+"""Called at every attempt with the current range partitions. Raises InvalidArgumentError if the change is not possible.
+"""
 
 
 class PlannedAlteration(PlannedChange):
-    """The change for the head of each attempt: files that came meanwhile are dropped like the others."""
+    """The change for the head of each attempt. Files that were added in the meantime are dropped like the others."""
 
     def __init__(
         self, iceberg: IcebergTable, alteration: Alteration, *, metadata_only: bool = False, tag: str | None = None
     ) -> None:
-        """`tag` keeps the snapshot before the change."""
+        """`tag` is the name of a tag that keeps the snapshot before the change."""
         self._iceberg = iceberg
         self._alteration = alteration
         self._metadata_only = metadata_only
@@ -106,8 +108,8 @@ class PlannedAlteration(PlannedChange):
         return change, altered, files
 
     def needs_snapshot(self, before: DefinedPartitions, altered: Altered) -> bool:
-        """RP-8: what narrows does, whether there are files or not. Catalog servers do not compare the property, so
-        there every change does."""
+        """RP-8: whether the change needs a snapshot. A change that narrows the ranges does, with or without files.
+        Catalog servers do not compare the property, so with them every change needs one."""
         return bool(altered.dropped) or narrows(before, altered.defined) or is_rest(self._iceberg.catalog)
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
@@ -117,18 +119,18 @@ class PlannedAlteration(PlannedChange):
         return new_tag(self.tag, head.snapshot.snapshot_id)
 
     def discard(self) -> None:
-        """Remove what was written, of a change that was certainly not committed."""
+        """Remove the files of a change that was certainly not committed."""
         for delete in self._deletes.values():
             delete_if_present(self._iceberg.io, delete.file_path)
 
     def remove_unused(self, used: Sequence[DeleteFile]) -> None:
-        """Remove what earlier attempts wrote."""
+        """Remove the files of earlier attempts."""
         paths = {delete.file_path for delete in used}
         unused = [each.file_path for each in self._deletes.values() if each.file_path not in paths]
         remove_leftovers(self._iceberg.io, unused)
 
     def _delete_of(self, dropped: tuple[Range, ...]) -> DeleteFile:
-        """RP-12: one range delete for all that straddle; written once for the same ranges."""
+        """RP-12: one range delete for all straddling files; written once for the same ranges."""
         if dropped not in self._deletes:
             _check_may_leave_ranges(self._iceberg)
             context = WriteContext.of(self._iceberg.metadata, self._iceberg.io)
@@ -139,7 +141,7 @@ class PlannedAlteration(PlannedChange):
 
 
 def _check_may_leave_ranges(iceberg: IcebergTable) -> None:
-    """SP-22: InvalidArgumentError where the table's owner wants no range deletes."""
+    """SP-22: raise InvalidArgumentError if the owner of the table does not allow range deletes."""
     allowed = blind_deletes(iceberg.metadata.properties)
     if allowed != BLIND_DELETES_DEFAULT:
         raise InvalidArgumentError(
@@ -150,7 +152,7 @@ def _check_may_leave_ranges(iceberg: IcebergTable) -> None:
 
 
 def _dropped_text(before: DefinedPartitions, dropped: Sequence[Range]) -> str | None:
-    """RP-25: neighbours as one range, so that a long window is a short text."""
+    """RP-25: the dropped ranges as JSON. Adjacent ranges are merged, so that a long window is a short text."""
     if not dropped:
         return None
     ranges = [range_to_json(before.key, each) for each in unite(dropped)[0]]
@@ -158,7 +160,7 @@ def _dropped_text(before: DefinedPartitions, dropped: Sequence[Range]) -> str | 
 
 
 def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPartitions:
-    """InvalidArgumentError for a table that has none."""
+    """The range partitions of the table. Raises InvalidArgumentError for a table without any."""
     defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     if defined is None:
         raise InvalidArgumentError(
@@ -176,7 +178,7 @@ def alter(
     metadata_only: bool = False,
     dry_run: bool = False,
 ) -> RangePartitionsResult:
-    """RP-8: carry out the alteration in one commit and move the handle to it."""
+    """RP-8: apply the alteration in one commit and move the handle to it."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     planned = PlannedAlteration(iceberg, alteration, metadata_only=metadata_only)
@@ -193,7 +195,7 @@ def alter(
 
 
 def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) -> RangePartitionsResult:
-    """Of the property alone, made anew from what exists at each attempt: concurrent additions unite."""
+    """Change only the property, based on the current ranges at each attempt: concurrent additions are combined."""
     made = [altered]
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:

@@ -1,4 +1,4 @@
-"""Range partitions of a table that had none: from one snapshot on rows elsewhere are refused (RP-20)."""
+"""Defines range partitions for a table without any: from one snapshot on, rows outside are rejected (RP-20)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from tableformat.range_partitions.retention import refuse_two_retentions
 def define_partitions(
     iceberg: IcebergTable, branch: str, given: RangePartitions, *, dry_run: bool = False
 ) -> RangePartitionsResult:
-    """RP-20: define them in one commit and move the handle to it. InvalidArgumentError where there are some already."""
+    """RP-20: define the range partitions in one commit and move the handle to it. Raises InvalidArgumentError if the
+    table already has some."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     planned = _PlannedDefinition(iceberg, given)
@@ -44,7 +45,7 @@ def define_partitions(
 
 
 class _PlannedDefinition(PlannedChange):
-    """The property, with a snapshot: rows that were taken are refused from then on (RP-8)."""
+    """The property, with a snapshot: rows that were accepted before are rejected from then on (RP-8)."""
 
     def __init__(self, iceberg: IcebergTable, given: RangePartitions) -> None:
         self._iceberg = iceberg

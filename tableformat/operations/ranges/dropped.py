@@ -1,4 +1,4 @@
-"""How live files lie to what is dropped or replaced, from their manifest entries alone (RP-12, RP-19)."""
+"""Compares live files with dropped or replaced ranges, using only their manifest entries (RP-12, RP-19)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tableformat.range_partitions.defined import DefinedPartitions
 
 @dataclass(frozen=True, slots=True)
 class DroppedFiles:
-    """RP-12: the files that a drop, or a replacement, is about."""
+    """RP-12: the files that a drop or a replacement affects."""
 
     inside: tuple[DataFile, ...] = ()
-    """All of their rows go."""
+    """Files whose rows are all deleted."""
     straddling: tuple[DataFile, ...] = ()
-    """Some of their rows may be."""
+    """Files with some rows that may be deleted."""
     row_deletes: tuple[DeleteFile, ...] = ()
-    """Position delete files of files inside alone: they leave with them. Vectors leave with their data file (DA-7)."""
+    """Position delete files that name only files inside; they are removed with them. Vectors are removed with their
+    data file (DA-7)."""
 
 
 def live_data_files(view: SnapshotView) -> list[DataFile]:
@@ -41,14 +42,16 @@ def live_delete_files(view: SnapshotView) -> list[DeleteFile]:
 
 
 def dropped_files(view: SnapshotView, defined: DefinedPartitions, dropped: Sequence[Range]) -> DroppedFiles:
-    """RP-12: files of which all rows lie in what is dropped, and those of which some may. Reads manifests only."""
+    """RP-12: the files whose rows all lie in the dropped ranges, and the files with some such rows. Reads only
+    manifests."""
     return files_in_spans(view, spans_of(defined.key, dropped)) if dropped else DroppedFiles()
 
 
 def files_in_spans(view: SnapshotView, spans: SpanArray) -> DroppedFiles:
-    """RP-12, RP-19: how the live data files of a snapshot lie to spans. Reads manifests only.
+    """RP-12, RP-19: the live data files of a snapshot that lie inside spans or straddle their borders. Reads only
+    manifests.
 
-    A file that is named twice counts as straddling: its removal could not mean one entry alone (MT-64).
+    A file that is listed twice counts as straddling: its removal could not mean one entry only (MT-64).
     """
     files = live_data_files(view)
     newest = sort_and_merge(spans).with_sequence_number(view.sequence_number + 1)

@@ -1,4 +1,4 @@
-"""Which snapshots dropped ranges, as their summaries say (RP-25)."""
+"""The snapshots that dropped ranges, according to their summaries (RP-25)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tableformat.range_partitions.summary import COVERAGE_DROPPED, RESTORED_TAG,
 
 @dataclass(frozen=True, slots=True)
 class RangeDrop:
-    """What one snapshot dropped: whole ranges, whose rows are all that it deleted."""
+    """The ranges that one snapshot dropped. It deleted all rows of these ranges, and no other rows."""
 
     snapshot: Snapshot
     key: KeyColumns
     ranges: tuple[Range, ...]
     tag: str | None
-    """The tag that keeps the rows, where they were retired."""
+    """The tag that keeps the rows, if the ranges were retired."""
 
 
 def drop_of(snapshot: Snapshot, metadata: TableMetadata) -> RangeDrop | None:
-    """RP-25: what the summary says was dropped, in the columns of now, or of the snapshot where one of them is gone.
-    None for any other snapshot."""
+    """RP-25: the drop that the summary of the snapshot records, or None. The ranges are in the current columns, or in
+    the columns of the snapshot if one of them was dropped."""
     summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
     text = summary.get(COVERAGE_DROPPED)
     if text is None:
@@ -42,5 +42,6 @@ def drop_of(snapshot: Snapshot, metadata: TableMetadata) -> RangeDrop | None:
 
 
 def restored_tag(snapshot: Snapshot) -> str | None:
-    """RP-13: the tag of what the snapshot restored; None for any other, and for one of an older version."""
+    """RP-13: the tag that the snapshot restored. None for any other snapshot, and for one of an older version of the
+    library."""
     return None if snapshot.summary is None else snapshot.summary.additional_properties.get(RESTORED_TAG)

@@ -1,4 +1,4 @@
-"""`TableRangePartitions`: which ranges of a table exist, listed and changed."""
+"""`TableRangePartitions`: lists and changes the range partitions of a table."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from tableformat.range_partitions.window import now_of
 @checked_methods
 @calls_on_own_handles("_iceberg")
 class TableRangePartitions:
-    """The range partitions of a table; `Table.range_partitions` gives it. Rows are dropped on the handle's branch, what
-    exists is the table's.
+    """The range partitions of a table, as returned by `Table.range_partitions`. Rows are dropped on the branch of the
+    handle; the ranges themselves belong to the whole table.
 
-    The examples go on from here:
+    The later examples use this table:
 
     >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
@@ -67,11 +67,12 @@ class TableRangePartitions:
         as_of: datetime | str | int | None = None,
         tag: str | None = None,
     ) -> pa.Table:
-        """RP-14: the partitions in order, empty ones included, with what lies in them; reads metadata alone. Rows that
-        no partition covers, which only other writers add, are the last row. A retired range has the state "retired",
-        its `tag` and `retired_at`, until it is restored or its tag goes.
+        """The partitions in order, including empty ones, with their contents. Reads only metadata.
 
-        At an earlier snapshot the list has the partitions of that time (RP-32).
+        If other writers added rows outside all partitions, the last row is for them. A retired range has the state
+        "retired", its `tag` and `retired_at`, until it is restored or its tag is removed.
+
+        For an earlier snapshot, the list has the partitions of that time.
 
         >>> sales = catalog.load_table("db.sales")
         >>> sales.range_partitions.list().select(["partition", "state", "record_count"]).to_pylist()[:2]
@@ -91,11 +92,11 @@ class TableRangePartitions:
         return partition_list(view, partitions_listed_at(view, self._branch))
 
     def history(self) -> pa.Table:
-        """RP-33: the changes of the ranges, the oldest first: `changed_at`, `snapshot_id` (null for a commit without a
-        snapshot), `change`, `partition`, `border` (of a split or a merge) and `tag`.
+        """The changes of the ranges, oldest first: `changed_at`, `snapshot_id` (null for a commit without a snapshot),
+        `change`, `partition`, `border` (of a split or a merge) and `tag`.
 
-        The history goes back as far as the table's metadata log. Of earlier changes it has drops, retirements and
-        restorations that retained snapshots record, and not the additions.
+        The history goes back as far as the metadata log of the table. For earlier changes, it has the drops,
+        retirements and restorations that retained snapshots record, but not the additions.
 
         >>> result = sales.range_partitions.add(2024, 2025)
         >>> sales.range_partitions.history().select(["change", "partition", "snapshot_id"]).to_pylist()[-1]
@@ -104,8 +105,8 @@ class TableRangePartitions:
         return range_partition_history(self._iceberg.metadata, self._iceberg.io)
 
     def define(self, given: RangePartitions, *, dry_run: bool = False) -> RangePartitionsResult:
-        """RP-20: give range partitions to a table that has none, in one commit. Rows that lie elsewhere by then stay
-        and are read; `uncovered_data_files_count` and `list()` tell of them. The partition spec stays as it is.
+        """Define range partitions for a table that has none, in one commit. Existing rows outside the ranges stay and
+        are read; `uncovered_data_files_count` and `list()` report them. The partition spec does not change.
 
         >>> events = catalog.create_table("db.events", columns, key=["year", "id"])
         >>> events.append(pa.table({"year": [1999, 2020], "id": [1, 2]})).added_row_count
@@ -126,11 +127,11 @@ class TableRangePartitions:
         metadata_only: bool = False,
         dry_run: bool = False,
     ) -> RangePartitionsResult:
-        """RP-8: any number of changes in one commit: what is dropped goes first, then ranges are added, merged and
-        split.
+        """Make any number of changes in one commit: first ranges are dropped, then others are added, merged and split.
 
-        Dropping takes whole files away unopened; rows in files that have others too are deleted by one range delete,
-        which `metadata_only=True` refuses. InvalidArgumentError for what cannot be; nothing is changed then.
+        A drop removes whole files without opening them. Rows in files that also have other rows are deleted by one
+        range delete, which `metadata_only=True` refuses. Raises InvalidArgumentError for an impossible change; nothing
+        is changed then.
 
         >>> result = sales.range_partitions.alter(add=[(2024, 2025)], drop=[(2020, 2021)])
         >>> result.dropped, result.removed_data_files_count, sales.scan().count()
@@ -142,7 +143,7 @@ class TableRangePartitions:
     def add(
         self, lower: Values, upper: Values, *, lower_inclusive: bool = True, upper_inclusive: bool = False
     ) -> RangePartitionsResult:
-        """RP-8: one more range, [lower, upper) unless said otherwise. None is open.
+        """Add one range, [lower, upper) by default. None means unbounded.
 
         >>> sales.range_partitions.add(2030, 2031).added
         ('[2030, 2031)',)
@@ -159,7 +160,7 @@ class TableRangePartitions:
         metadata_only: bool = False,
         dry_run: bool = False,
     ) -> RangePartitionsResult:
-        """RP-12: whole partitions from lower to upper, with their rows. Time travel still shows them.
+        """Drop whole partitions from lower to upper, with their rows. Time travel still shows them.
 
         >>> sales.range_partitions.drop(2021, 2023, dry_run=True).removed_row_count
         2
@@ -170,7 +171,7 @@ class TableRangePartitions:
         return self.alter(drop=[given], metadata_only=metadata_only, dry_run=dry_run)
 
     def split(self, at: Values) -> RangePartitionsResult:
-        """RP-8: divide the partition that the value lies in; files that lie on both sides stay as they are.
+        """Split the partition that contains the value. Files with rows on both sides stay unchanged.
 
         >>> halves = tf.RangePartitions(on=["id"], bounds=[(0, 100)])
         >>> ids = catalog.create_table("db.ids", pa.schema([("id", pa.int64())]), key=["id"], range_partitions=halves)
@@ -181,7 +182,7 @@ class TableRangePartitions:
         return self.alter(split=[at])
 
     def merge(self, lower: Values, upper: Values) -> RangePartitionsResult:
-        """RP-8: one partition of several that lie side by side; borders of steps stay.
+        """Merge several adjacent partitions into one. The borders of steps stay.
 
         >>> halves = tf.RangePartitions(on=["id"], bounds=[(0, 100)], splits=[50])
         >>> ids = catalog.create_table("db.ids", pa.schema([("id", pa.int64())]), key=["id"], range_partitions=halves)
@@ -192,9 +193,11 @@ class TableRangePartitions:
         return self.alter(merge=[(lower, upper)])
 
     def advance(self, now: Any = None, *, dry_run: bool = False) -> RangePartitionsResult:
-        """RP-11: move the window: add the step of `now` and the `ahead` ones after it, and drop partitions that end at
-        or before `now` less `retain`, in one commit. Whole partitions only; never one that is protected, nor one of the
-        newest `keep_latest`. `now` is the clock's by default; a column of numbers has to be told.
+        """Move the window in one commit: add the step of `now` and the next `ahead` steps, and drop partitions that end
+        at or before `now` minus `retain`.
+
+        Only whole partitions are dropped, never a protected one, and never one of the newest `keep_latest`. `now` is
+        the current time by default; for a column of numbers it must be given.
 
         >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2023)], step=1, retain=2, ahead=1)
         >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
@@ -215,8 +218,8 @@ class TableRangePartitions:
         upper_inclusive: bool = False,
         dry_run: bool = False,
     ) -> RangePartitionsResult:
-        """RP-13: drop whole partitions and keep their files under a tag, `result.tag`, from which `restore` brings them
-        back. InvalidArgumentError where a file straddles a border.
+        """Drop whole partitions and keep their files under a tag, `result.tag`, from which `restore` brings them back.
+        Raises InvalidArgumentError if a file straddles a border.
 
         >>> tag = sales.range_partitions.retire(2020, 2021).tag
         >>> sales.scan().count(), sales.scan(tag=tag).count()
@@ -234,11 +237,11 @@ class TableRangePartitions:
         return committed(self._iceberg, self._branch, planned)
 
     def restore(self, tag: str, *, deletes: str | None = None, dry_run: bool = False) -> RangePartitionsResult:
-        """RP-13: bring back what was retired under the tag, files unrewritten, and remove the tag.
+        """Restore the ranges that were retired under the tag, without rewriting files, and remove the tag.
 
-        `deletes` is required if deletes that may concern the range were committed since: "apply" deletes their rows
-        from it as well, "ignore" brings back all of its rows. InvalidArgumentError without it, with the number of these
-        deletes, and for "apply" if one of them recorded no condition.
+        `deletes` is required if deletes that may affect the range were committed in the meantime: "apply" also deletes
+        their rows from it, "ignore" restores all of its rows. Raises InvalidArgumentError without it, with the number
+        of these deletes, and for "apply" if one of them recorded no condition.
 
         >>> tag = sales.range_partitions.retire(2020, 2021).tag
         >>> sales.range_partitions.restore(tag).restored_data_files_count, sales.scan().count()
@@ -262,7 +265,7 @@ def _altered(
     split: Sequence[Any],
     merge: Sequence[BoundLike],
 ) -> Altered:
-    """RP-8: all of the changes, of what exists now."""
+    """RP-8: apply all changes to the current ranges."""
     key = defined.key
     goes = [range_of(key, each) for each in drop]
     comes = [range_of(key, each) for each in add]

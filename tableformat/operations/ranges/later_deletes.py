@@ -1,11 +1,11 @@
-"""Deletes that were committed after a range was retired, and what they would have deleted in it (RP-13).
+"""Deletes that were committed after a range was retired, and the rows that they would have deleted in it (RP-13).
 
     retire [0, 10)      delete id 7      convert      restore [0, 10)
                         ^ later: by key, so it can be applied to the restored files
 
 A delete by values is in the history as a delete file. A delete that scanned for its rows records its filter in the
-summary, as long as something is retired; an UPDATE or MERGE records that it has none, since it changed no retired row.
-Other deletes, such as those of other engines, left no condition.
+summary while any range is retired. An UPDATE or MERGE records that it has no filter, because it changed no retired row.
+Other deletes, such as those by other engines, left no condition.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.planner import match_deletes, plan_scan
 
 DELETE_FILTERS: Final = "tableformat.delete-filters"
-"""RP-13: in the summary of a snapshot that scanned for rows, while something is retired: a JSON list of the filters of
-its deletes."""
+"""RP-13: summary key of a snapshot that scanned for rows while a range is retired: a JSON list of the filters of its
+deletes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterDeletes:
-    """The deletes of one branch since a retirement that may concern the retired data files."""
+    """The deletes on one branch after a retirement that may affect the retired data files."""
 
     by_key: tuple[DeleteFile, ...] = ()
-    """Equality and range delete files that reach one of the data files; live or not."""
+    """Equality and range delete files that reach one of the data files, whether live or not."""
     by_filter: tuple[tuple[Snapshot, BooleanExpression], ...] = ()
-    """Filters of deletes that scanned, and the snapshots that they made."""
+    """Filters of deletes that scanned, with the snapshots that they made."""
     unknown: tuple[Snapshot, ...] = ()
     """Snapshots that deleted rows by a condition that is not recorded."""
     is_complete: bool = True
     """Whether every snapshot since the retirement is retained."""
     snapshots_count: int = 0
-    """Commits that these deletes were made in."""
+    """Number of commits that made these deletes."""
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """Equal for the same deletes: files never change, and a snapshot has its filters for ever."""
+        """Equal for the same deletes: files never change, and the filters of a snapshot never change."""
         return (
             *(delete.file_path for delete in self.by_key),
             *(snapshot.snapshot_id for snapshot, _ in self.by_filter),
@@ -63,12 +63,12 @@ class LaterDeletes:
 
 
 def has_retired_ranges(view: SnapshotView) -> bool:
-    """Whether a delete that scans has to record its filter."""
+    """Whether a delete that scans must record its filter."""
     return any(name.startswith(RETIRED_PREFIX) for name in view.metadata.properties)
 
 
 def later_deletes(head: SnapshotView, retirement: Snapshot, data_files: Sequence[DataFile]) -> LaterDeletes:
-    """The deletes in the history of the head since the retirement. Reads manifests only."""
+    """The deletes in the history of the head since the retirement. Reads only manifests."""
     path = lineage(head.metadata, head.snapshot, retirement.snapshot_id)
     if path is None:
         return LaterDeletes(is_complete=False)

@@ -1,4 +1,4 @@
-"""`RangePartitionsResult`: what a change of range partitions did."""
+"""`RangePartitionsResult`: the result of a change of range partitions."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from tableformat.markup.results import HtmlResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangePartitionsResult(HtmlResult):
-    """One change of what exists, or what it would do (`dry_run`)."""
+    """The result of one change of range partitions, or its expected result (`dry_run`)."""
 
     snapshot_id: int | None = None
-    """The snapshot of the change; None where it made none, as adding and splitting do."""
+    """The snapshot of the change; None for a change without a snapshot, such as adding and splitting."""
     added: tuple[str, ...] = ()
-    """Ranges that exist now, as text."""
+    """New ranges, as text."""
     dropped: tuple[str, ...] = ()
-    """Partitions that do not exist any more."""
+    """Dropped partitions, as text."""
     removed_data_files_count: int = 0
-    """Data files that lay inside of what was dropped; none was opened."""
+    """Number of data files that lay completely inside the dropped ranges; none was opened."""
     removed_row_count: int = 0
-    """Rows in them, before deletes."""
+    """Number of rows in those files, not counting deletes."""
     removed_bytes: int = 0
     straddling_data_files_count: int = 0
-    """Data files with rows on both sides of a border: their rows are deleted by one range delete."""
+    """Number of data files with rows on both sides of a border. Their rows are deleted by one range delete."""
     uncovered_data_files_count: int = 0
-    """Data files that may have rows which nothing covers, of a table that had no range partitions before."""
+    """Number of data files that may have rows outside all ranges, for a table that had no range partitions before."""
     added_delete_files_count: int = 0
     restored_data_files_count: int = 0
     tag: str | None = None
-    """The tag that keeps what `retire` took away."""
+    """The tag that keeps the ranges that `retire` removed."""
     attempts: int = 0
     dry_run: bool = False

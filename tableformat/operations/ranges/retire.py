@@ -1,8 +1,8 @@
-"""Retiring and restoring: partitions leave with a tag that keeps their files, and come back as they were (RP-13).
+"""Retiring and restoring: partitions are removed, a tag keeps their files, and they can be restored unchanged (RP-13).
 
 snapshot 4   [a, b) and its files      tag retired-a-b
 snapshot 5   retired: neither
-snapshot 9   restored: the same files, with the numbers that they had, and what was deleted of them in snapshot 4
+snapshot 9   restored: the same files, with their former numbers, and their deletes of snapshot 4
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def new_retired_tag(metadata: TableMetadata, ranges: str) -> str:
-    """A free name for the tag of what is retired."""
+    """A free name for the tag of retired ranges."""
     stem = "retired-" + _NO_LETTER.sub("-", ranges).strip("-")
     names = (stem, *(f"{stem}-{number}" for number in range(2, len(metadata.refs) + 3)))
     return next(name for name in names if name not in metadata.refs)
 
 
 class PlannedRetirement(PlannedAlteration):
-    """RP-13: a drop of whole files that leaves a tag at the snapshot before, and says what the tag is about."""
+    """RP-13: a drop of whole files that leaves a tag at the snapshot before it, and records the ranges of the tag."""
 
     def __init__(self, iceberg: IcebergTable, branch: str, alteration: Alteration, *, tag: str) -> None:
         super().__init__(iceberg, alteration, metadata_only=True, tag=tag)
@@ -86,8 +86,8 @@ class PlannedRetirement(PlannedAlteration):
 def restore(
     iceberg: IcebergTable, branch: str, tag: str, *, deletes: str | None = None, dry_run: bool = False
 ) -> RangePartitionsResult:
-    """RP-13: bring back what was retired under the tag, in one commit, which removes the tag. `deletes`: what becomes
-    of deletes that were committed since."""
+    """RP-13: restore the ranges that were retired under the tag, in one commit that also removes the tag. `deletes`
+    decides whether deletes committed in the meantime are applied."""
     refuse_read_only(iceberg)
     if deletes is not None:
         one_of(deletes, LATER_DELETES, option="deletes")
@@ -113,13 +113,13 @@ class _PlannedRestoration(PlannedChange):
         self._deletes = deletes
         self._later = LaterDeletes()
         self._files: tuple[DataFile, ...] = ()
-        """What is restored, with the numbers of the tag's snapshot."""
+        """The restored files, with the sequence numbers of the tag's snapshot."""
         self._escaping: frozenset[DataFile] = frozenset()
-        """Those of them that get a new number, so that live later deletes do not reach them. The deletes that they have
-        met do not reach them either, and are written by position."""
+        """The restored files that get a new sequence number, so that live later deletes do not reach them. Their former
+        deletes do not reach them either and are written again by position."""
         self._restored: tuple[str, ...] = ()
         self._written: dict[tuple[tuple[DataFile, ...], tuple[str | int, ...]], tuple[DeleteFile, ...]] = {}
-        """By the data files whose deletes they are, and the later deletes that were applied."""
+        """Written deletes by the data files that they delete from, and the later deletes that were applied."""
         self.change: TableChange | None = None
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
@@ -136,7 +136,7 @@ class _PlannedRestoration(PlannedChange):
         return self.change
 
     def change_of(self, head: SnapshotView) -> TableChange:
-        """The change without deletes; nothing is written."""
+        """The change without deletes; no file is written."""
         self._refuse_publish_target(head.metadata)
         defined = defined_partitions(self._iceberg, head)
         ranges = _retired_ranges(head.metadata.properties, self._tag, defined)
@@ -172,7 +172,8 @@ class _PlannedRestoration(PlannedChange):
         )
 
     def _refuse_publish_target(self, metadata: TableMetadata) -> None:
-        """MT-30: on the branch the files would meet deletes that came before they did."""
+        """MT-30: raise InvalidArgumentError if other branches are published to this one. On those branches the files
+        would be affected by older deletes."""
         sources = published_to(metadata, self._branch)
         if sources:
             raise InvalidArgumentError(
@@ -182,8 +183,8 @@ class _PlannedRestoration(PlannedChange):
             )
 
     def _retirement(self, kept: SnapshotView) -> Snapshot:
-        """The snapshot until which the rows were in the branch, and held against its constraints (CK-10); that of the
-        tag where it has expired."""
+        """The snapshot up to which the rows were in the branch and checked against its constraints (CK-10); the
+        snapshot of the tag if it has expired."""
         assert kept.snapshot is not None, "a tag has one"
         told = (
             snapshot
@@ -193,7 +194,7 @@ class _PlannedRestoration(PlannedChange):
         return next(told, kept.snapshot)
 
     def _check_later(self, later: LaterDeletes) -> None:
-        """RP-13: InvalidArgumentError where the caller has to decide, or where deletes cannot be applied."""
+        """RP-13: raise InvalidArgumentError if the caller must decide, or if deletes cannot be applied."""
         if self._deletes is None and not later.is_complete:
             raise InvalidArgumentError(
                 f"snapshots since {self._tag!r} was retired have expired, so it is not known which deletes were "
@@ -224,7 +225,7 @@ class _PlannedRestoration(PlannedChange):
         later: Mapping[DataFile, PositionSet],
         merge: MergeContext,
     ) -> tuple[DeleteFile, ...]:
-        """RP-13: what was deleted of these files, in the form of the head's version (CP-19)."""
+        """RP-13: the former deletes of these files, in the form for the format version of the head (CP-19)."""
         if not data_files:
             return ()
         key = (data_files, self._later.identity)
@@ -233,14 +234,14 @@ class _PlannedRestoration(PlannedChange):
         return self._written[key]
 
     def discard(self) -> None:
-        """Remove what was written, of a change that was certainly not committed."""
+        """Remove the files of a change that was certainly not committed."""
         for location in {delete.file_path for deletes in self._written.values() for delete in deletes}:
             delete_if_present(self._iceberg.io, location)
 
     def _lost_the_rows(self, head: SnapshotView, kept: SnapshotView) -> bool:
-        """RP-13: whether the retirement is in the history of the branch. Otherwise it went on from the tag's snapshot
-        by another one, and has the rows, whatever files they are in by now. InvalidArgumentError where nothing
-        tells."""
+        """RP-13: whether the retirement is in the history of the branch. Otherwise the branch continued from the tag's
+        snapshot in another way, and still has the rows in some files. Raises InvalidArgumentError if this cannot be
+        determined."""
         assert kept.snapshot is not None, "a tag has one"
         line = list(ancestors(head.metadata, head.snapshot))
         known = retired_in_line(self._tag, kept.snapshot.snapshot_id, line)
@@ -268,7 +269,7 @@ class _PlannedRestoration(PlannedChange):
 
 
 def _retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:
-    """What was retired under a tag. SnapshotNotFoundError with the nearest name."""
+    """The ranges that were retired under a tag. Raises SnapshotNotFoundError with the nearest name."""
     text = properties.get(RETIRED_PREFIX + tag)
     if text is None:
         names = [name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX)]
@@ -281,12 +282,12 @@ def _retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPar
 
 @dataclass(frozen=True, slots=True)
 class _StoredDeletes:
-    """How what was deleted of restored files is stored, where it is not live any more."""
+    """How the former deletes of restored files are stored, if they are no longer live."""
 
     as_they_were: tuple[DeleteFile, ...]
-    """Row deletes: what they name was deleted in whatever file it is."""
+    """Row deletes: the rows that they name are deleted in any snapshot."""
     to_write: tuple[DataFile, ...]
-    """Files whose deleted rows are looked up, and deleted by position."""
+    """Files whose deleted rows are looked up and deleted by position."""
 
 
 def _reached_since(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> frozenset[DataFile]:
@@ -303,10 +304,11 @@ def _reached_since(kept: SnapshotView, head: SnapshotView, data_files: Sequence[
 def _deletes_to_bring_back(
     kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile], by_position: Collection[DataFile]
 ) -> _StoredDeletes:
-    """RP-13: the deletes that reached the files when they were retired and are no longer live. `by_position`: files
+    """RP-13: the deletes that reached the files when they were retired and are no longer live. `by_position` are files
     whose deleted rows are written by position in any case.
 
-    A keyed delete would reach other files of its age too, whose rows were restored since and never met it.
+    A keyed delete would also reach other files of the same age, whose rows were restored in the meantime and were never
+    deleted by it.
     """
     known = {file_key(delete) for delete in live_delete_files(head)}
     applicable = ApplicableDeletes(kept.metadata, live_delete_files(kept))
@@ -322,19 +324,19 @@ def _deletes_to_bring_back(
 
 
 def _is_of_an_older_version(delete: DeleteFile, head: SnapshotView) -> bool:
-    """CP-19: a table that was upgraded takes no position delete files any more."""
+    """CP-19: an upgraded table accepts no new position delete files."""
     return delete.kind is DeleteKind.POSITION and head.metadata.format_version >= 3
 
 
 def _row_deletes_of(
     kept: SnapshotView, data_files: Sequence[DataFile], later: Mapping[DataFile, PositionSet], merge: MergeContext
 ) -> tuple[DeleteFile, ...]:
-    """What the deletes of the snapshot, and the later ones, delete in the data files: as position deletes or, in
-    version 3, vectors."""
+    """The rows deleted by the deletes of the snapshot and the later ones, as position deletes or, in version 3,
+    vectors."""
     tasks = {task.data_file: task for task in plan_scan(kept, context=merge, data_files=data_files).tasks}
 
     def positions(data: DataFile) -> PositionSet:
-        # A file without a task is covered whole (RD-10).
+        # A file without a task is covered completely (RD-10).
         found = deleted_positions(tasks[data], merge) if data in tasks else PositionSet.every(data.record_count)
         return found.union(later[data]) if data in later else found
 

@@ -1,4 +1,4 @@
-"""A window that moves: steps ahead of now are added, partitions that are old are dropped, in one commit (RP-11)."""
+"""A moving window: steps ahead of the current time are added and old partitions are dropped, in one commit (RP-11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tableformat.range_partitions.window import old_partitions, steps_ahead
 
 
 def advanced(defined: DefinedPartitions, now: int) -> Altered:
-    """RP-11: what exists when the window has moved to `now`."""
+    """RP-11: the range partitions after the window has moved to `now`."""
     comes = steps_ahead(defined, now)
     goes = old_partitions(defined, now)
     after = dropped(defined, goes) if goes else defined
