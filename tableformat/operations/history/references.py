@@ -307,8 +307,8 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
 
 
 def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> tuple[TableRequirement, ...]:
-    """CK-6, RP-7: the requirements for setting properties that name columns. The columns that a constraint names are
-    unchanged, and so are the columns whose bounds range partitions use."""
+    """CK-6, RP-7: the columns that a constraint names, and those whose bounds range partitions go by, are still these
+    when properties are set that name them."""
     metadata = iceberg.metadata
     schema = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
     is_checked = any(map(is_check_property, properties))
