@@ -1,6 +1,7 @@
-"""Merging: rows of a source meet the rows of a table, and clauses say what becomes of each pair, and of the others.
+"""Merging: matches rows of a source with rows of a table; clauses decide what happens to each pair and to the other
+rows.
 
-`builder` is what callers hold, `clauses` the statement that it makes. `sides` says what a text names in which of the
-two, `pruning` which files can hold a matching row, `matching` finds the pairs with DuckDB's join, and `new_rows`
-computes what is written. `tableformat/operations/verbs/merge.py` puts them together.
+`builder` is the object that callers use, `clauses` the statement that it builds. `sides` resolves the columns that SQL
+text names on either side, `pruning` selects the files that can hold a matching row, `matching` finds the pairs with
+DuckDB's join, and `new_rows` computes the rows to write. `tableformat/operations/verbs/merge.py` combines them.
 """

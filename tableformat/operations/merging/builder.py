@@ -1,4 +1,4 @@
-"""`Merge`: the clauses of a merge one after the other, in the shape that delta-rs gave to it."""
+"""`Merge`: the clauses of a merge, added by chained calls as in delta-rs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Outcome = TypeVar("Outcome")
 
 @checked_methods
 class Merge(Generic[Outcome]):
-    """What `table.merge` and `tx.merge` return. Each method adds a clause to it and returns it; `execute` does it.
+    """A merge, as returned by `table.merge` and `tx.merge`. Each method adds a clause and returns the merge; `execute`
+    runs it.
 
-    A row gets the first of its clauses whose predicate is true, and none where no predicate is. Predicates and texts in
-    `updates` are SQL of DuckDB over the columns of both rows, `source.name` and `target.name`; `updates` are as in
-    `Table.update`: text is an expression, anything else the value.
+    The first clause whose predicate is true applies to a row; without such a clause, the row is unchanged. Predicates
+    and texts in `updates` are SQL of DuckDB over the columns of both rows, `source.name` and `target.name`. As in
+    `Table.update`, a text in `updates` is an expression, anything else is the value.
 
     >>> moved = pa.table({"id1": ["A", "C"], "id2": [3, 1], "num_cal": [1, 1], "gone": [True, False]})
     >>> merge = table.merge(moved, on=["id1", "id2", "num_cal"]).when_matched_delete("source.gone")
@@ -30,7 +31,7 @@ class Merge(Generic[Outcome]):
     """
 
     def __init__(self, statement: MergeStatement, run: Callable[[MergeStatement, bool], Outcome]) -> None:
-        """`run` takes the statement and whether to try it only."""
+        """`run` takes the statement and whether it is a dry run."""
         self._statement = statement
         self._run = run
 
@@ -39,7 +40,7 @@ class Merge(Generic[Outcome]):
         return f"Merge(on={self._statement.on!r}, {count} clauses): nothing is done before execute()"
 
     def when_matched_update(self, updates: Mapping[str, Any], predicate: str | None = None) -> Self:
-        """Give columns of target rows that match new values. Columns of the key stay as they are.
+        """Set columns of matching target rows to new values. Columns of the key cannot change.
 
         >>> dates = [{"id1": "B", "id2": 1, "num_cal": 1, "days": 4}]
         >>> merge = table.merge(dates, on=["id1", "id2", "num_cal"])
@@ -53,9 +54,10 @@ class Merge(Generic[Outcome]):
     def when_matched_update_all(
         self, predicate: str | None = None, *, except_cols: Sequence[str] | None = None
     ) -> Self:
-        """Give target rows that match the values of all columns that the source has, those of the key apart.
+        """Set all columns of matching target rows to the values of the source, except columns of the key.
 
-        `except_cols`: columns of the source that are left out. UnknownColumnError for one that the table does not have.
+        `except_cols` are columns of the source to leave out. Raises UnknownColumnError for a column that the table does
+        not have.
 
         >>> from datetime import date
         >>> dates = [{"id1": "A", "id2": 3, "num_cal": 2, "open_on": date(2026, 1, 2)}]
@@ -66,7 +68,7 @@ class Merge(Generic[Outcome]):
         return self._with(When.MATCHED, Action.UPDATE_ALL, predicate, except_cols=except_cols)
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        """Delete target rows that match.
+        """Delete matching target rows.
 
         >>> table.merge([{"id1": "A"}], on="id1").when_matched_delete("target.num_cal > 1").execute().deleted_row_count
         1
@@ -74,8 +76,8 @@ class Merge(Generic[Outcome]):
         return self._with(When.MATCHED, Action.DELETE, predicate)
 
     def when_not_matched_insert(self, updates: Mapping[str, Any], predicate: str | None = None) -> Self:
-        """Add a row for each source row that no target row matches. Columns that are not in `updates` are null, or have
-        their default.
+        """Add a row for each source row without a matching target row. Columns that are not in `updates` get their
+        default, or null.
 
         >>> merge = table.merge([{"name": "c", "id2": 1}], on="target.id1 = upper(source.name)")
         >>> new = {"id1": "upper(source.name)", "id2": "source.id2", "num_cal": 1}
@@ -87,8 +89,7 @@ class Merge(Generic[Outcome]):
     def when_not_matched_insert_all(
         self, predicate: str | None = None, *, except_cols: Sequence[str] | None = None
     ) -> Self:
-        """Add the source rows that no target row matches. Columns that the source lacks are null, or have
-        their default.
+        """Add the source rows without a matching target row. Columns that the source lacks get their default, or null.
 
         >>> merge = table.merge(pa.table({"id1": ["B", "C"], "id2": [1, 1], "num_cal": [1, 1]}), on=["id1", "id2"])
         >>> merge.when_not_matched_insert_all().execute().added_row_count
@@ -97,7 +98,7 @@ class Merge(Generic[Outcome]):
         return self._with(When.NOT_MATCHED, Action.INSERT_ALL, predicate, except_cols=except_cols)
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, Any], predicate: str | None = None) -> Self:
-        """Give target rows that no source row matches new values. All of the table's rows are looked at.
+        """Set columns of target rows without a matching source row to new values. This reads all rows of the table.
 
         >>> merge = table.merge([{"id1": "A"}], on="id1")
         >>> merge.when_not_matched_by_source_update({"open_on": None}).execute().added_row_count
@@ -106,7 +107,7 @@ class Merge(Generic[Outcome]):
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, predicate, updates=updates)
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        """Delete target rows that no source row matches. All of the table's rows are looked at.
+        """Delete target rows without a matching source row. This reads all rows of the table.
 
         >>> table.merge([{"id1": "A"}], on="id1").when_not_matched_by_source_delete().execute().deleted_row_count
         1
@@ -114,12 +115,12 @@ class Merge(Generic[Outcome]):
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
     def execute(self, *, dry_run: bool = False) -> Outcome:
-        """Carry the clauses out: a CommitResult of one snapshot, in a transaction None. An updated row counts as one
-        deleted and one added. `dry_run`, which a transaction does not have, counts the rows that would go and changes
-        nothing.
+        """Run the merge. Returns a CommitResult of one snapshot, or None in a transaction. An updated row counts as one
+        deleted and one added row. `dry_run` counts the rows that would be deleted and changes nothing; a transaction
+        does not support it.
 
-        DuplicateKeyError for a target row that several source rows match (CP-28); InvalidArgumentError for a text that
-        DuckDB cannot compute; RowsRefusedError for new rows that the table does not take.
+        Raises DuplicateKeyError if several source rows match a target row, InvalidArgumentError for SQL text that
+        DuckDB cannot compute, RowsRefusedError for new rows that the table rejects.
 
         >>> table.merge([{"id1": "A"}], on="id1").when_matched_delete().execute(dry_run=True).deleted_row_count
         2

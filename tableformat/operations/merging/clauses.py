@@ -1,4 +1,4 @@
-"""`MergeStatement`: what a merge was asked to do, as data."""
+"""`MergeStatement`: the parts of a merge, as data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tableformat.errors import InvalidArgumentError
 
 
 class When(Enum):
-    """Which rows a clause is for."""
+    """The rows to which a clause applies."""
 
     MATCHED = "when_matched"
-    """A target row with the source row that matches it."""
+    """A target row together with its matching source row."""
     NOT_MATCHED = "when_not_matched"
-    """A source row that no target row matches."""
+    """A source row without a matching target row."""
     NOT_MATCHED_BY_SOURCE = "when_not_matched_by_source"
-    """A target row that no source row matches."""
+    """A target row without a matching source row."""
 
 
 class Action(Enum):
-    """What a clause does."""
+    """The effect of a clause."""
 
     UPDATE = "update"
     UPDATE_ALL = "update_all"
@@ -33,29 +33,30 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClause:
-    """One clause. Of those for a row the first one whose predicate is true is carried out."""
+    """One clause. The first clause for a row whose predicate is true applies."""
 
     when: When
     action: Action
     predicate: str | None = None
-    """SQL text over both rows, or over the one that there is."""
+    """SQL text over both rows, or over the only one that exists."""
     updates: Mapping[str, Any] = field(default_factory=dict)
-    """By column of the target: text is a SQL expression, anything else the value. For UPDATE and INSERT."""
+    """New values by column of the target, for UPDATE and INSERT. Text is a SQL expression, anything else is the value.
+    """
     except_columns: tuple[str, ...] = ()
     """Columns of the source that UPDATE_ALL and INSERT_ALL leave out."""
 
     @property
     def name(self) -> str:
-        """The method that makes such a clause."""
+        """The name of the method that makes such a clause."""
         return f"{self.when.value}_{self.action.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement:
-    """What is merged how, apart from the rows."""
+    """A merge without its rows: the condition and the clauses."""
 
     on: tuple[str, ...] | str
-    """Columns that both sides have and that are equal, or SQL text."""
+    """Columns of both sides that must be equal, or SQL text."""
     source_alias: str = "source"
     target_alias: str = "target"
     clauses: tuple[MergeClause, ...] = ()
@@ -70,7 +71,7 @@ class MergeStatement:
             raise InvalidArgumentError("on= names the columns by which rows match, or is SQL text: on=['id'].")
 
     def of(self, when: When) -> tuple[tuple[int, MergeClause], ...]:
-        """The clauses for such rows, with their places in the statement."""
+        """The clauses for such rows, with their positions in the statement."""
         return tuple((place, clause) for place, clause in enumerate(self.clauses) if clause.when is when)
 
     def has(self, when: When) -> bool:
@@ -78,7 +79,8 @@ class MergeStatement:
 
     @property
     def may_match_many(self) -> bool:
-        """CP-28: whether a target row may match several source rows: it is left alone, or deleted whatever they say."""
+        """CP-28: whether a target row may match several source rows. This is allowed if matched rows are unchanged, or
+        always deleted."""
         matched = [clause for _, clause in self.of(When.MATCHED)]
         return not matched or (
             len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].predicate is None

@@ -1,6 +1,5 @@
-"""Finds which target rows meet which source rows, and which clause each of them gets: DuckDB's join, over rows that
-come as they are read.
-"""
+"""Finds matching target and source rows, and the clause for each pair, with a DuckDB join over a stream of target
+rows."""
 
 from __future__ import annotations
 
@@ -22,29 +21,29 @@ from tableformat.write.rows.numbered_rows import unused_name
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Three columns of one length: pairs, and with clauses for them the target rows that no source row matches."""
+    """Three columns of the same length: the matching pairs, and target rows without a match if clauses need them."""
 
     target: np.ndarray
-    """Places of target rows in the order in which they were read, ascending."""
+    """Positions of target rows in the order in which they were read, ascending."""
     source: np.ndarray
-    """Places of source rows; -1 for none."""
+    """Positions of source rows; -1 without a match."""
     clause: np.ndarray
-    """Places of clauses in the statement; -1 where none applies."""
+    """Positions of clauses in the statement; -1 if no clause applies."""
 
     def only(self, chosen: np.ndarray) -> Matches:
         return Matches(self.target[chosen], self.source[chosen], self.clause[chosen])
 
 
 def target_columns(sides: Sides) -> list[str]:
-    """The columns of the target that have to be read to find the matches."""
+    """The columns of the target that must be read to find the matches."""
     clauses = [*sides.statement.of(When.MATCHED), *sides.statement.of(When.NOT_MATCHED_BY_SOURCE)]
     predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
-    # Rows without columns have no number.
+    # A table without columns has no row count.
     return sides.named_columns([sides.condition, *predicates])[0] or sides.target_names[:1]
 
 
 def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -> Matches:
-    """`targets` have the columns of `schema`, those of `target_columns`."""
+    """The matches. `targets` have the columns of `schema`, which are the `target_columns`."""
     statement = sides.statement
     clauses = [*statement.of(When.MATCHED), *statement.of(When.NOT_MATCHED_BY_SOURCE)]
     predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
@@ -81,7 +80,7 @@ def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -
 
 
 def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
-    """For each source row the place of the clause that inserts it; -1 for none."""
+    """For each source row, the position of the clause that inserts it; -1 if no clause does."""
     is_free = np.ones(len(sides.source), np.bool_)
     is_free[matches.source[matches.source >= 0]] = False
     clauses = sides.statement.of(When.NOT_MATCHED)

@@ -1,4 +1,4 @@
-"""Computes the rows that a merge writes: target rows with new values, and source rows as rows of the target."""
+"""Computes the rows that a merge writes: target rows with new values, and source rows as target rows."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from tableformat.write.rows.rows import as_reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignments:
-    """What one clause gives to columns of the target."""
+    """The values that one clause sets in columns of the target."""
 
     told: str
-    """The clause, for errors."""
+    """The clause, for error messages."""
     copied: Mapping[str, str]
-    """Columns of the source, which are taken in their own types."""
+    """Target column -> source column whose values are used in their own type."""
     expressions: Mapping[str, str]
     target_columns: tuple[str, ...]
-    """Columns that the expressions may name."""
+    """Columns that the expressions may use."""
     source_columns: tuple[str, ...]
     values: pa.Table
-    """One row of values."""
+    """One row with the constant values."""
 
 
 def assignments_of(sides: Sides, clause: MergeClause) -> Assignments:
-    """The columns of a clause that writes. UnknownColumnError and InvalidArgumentError for those that it cannot set."""
+    """The values that a clause sets. Raises UnknownColumnError and InvalidArgumentError for columns that it cannot
+    set."""
     if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
         return Assignments(
             told=clause.name,
@@ -69,14 +70,14 @@ def assignments_of(sides: Sides, clause: MergeClause) -> Assignments:
 
 
 def changed_rows(sides: Sides, assignments: Assignments, targets: pa.Table, source_rows: np.ndarray) -> pa.Table:
-    """The target rows with their new values; `source_rows` are the places of those that they match, or -1."""
+    """The target rows with their new values; `source_rows` are the positions of the matching source rows, or -1."""
     for name, column in _new_columns(sides, assignments, targets, source_rows).items():
         targets = targets.set_column(targets.schema.get_field_index(name), name, column)
     return targets
 
 
 def inserted_rows(sides: Sides, assignments: Assignments, source_rows: np.ndarray) -> pa.Table:
-    """The source rows at these places, in columns of the target."""
+    """The source rows at these positions, with the columns of the target."""
     return pa.table(_new_columns(sides, assignments, None, source_rows))
 
 
@@ -119,7 +120,7 @@ def _new_columns(
 
 
 def _with_length(rows: pa.Table, row_count: int) -> pa.Table:
-    """Rows without columns have no number."""
+    """The rows, with a placeholder column if they have no columns: a table without columns has no row count."""
     return rows if rows.column_names else pa.table({"": pa.nulls(row_count, pa.bool_())})
 
 

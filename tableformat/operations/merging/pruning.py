@@ -1,4 +1,4 @@
-"""Which files can hold a row that matches one of the source's: by the bounds of the columns that have to be equal."""
+"""Selects the files that can hold a matching row, using the bounds of the columns that must be equal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tableformat.write.rows.distinct import distinct_rows
 
 
 def bounds_of_matches(sides: Sides) -> BooleanExpression | None:
-    """CP-29: a filter that every target row passes which matches a source row; None where it cannot be stated."""
+    """CP-29: a filter that is true for every target row with a matching source row; None if such a filter cannot be
+    stated."""
     bounds: list[BooleanExpression] = []
     for target in sides.equal_columns:
         values = _in_target_type(sides, target)
@@ -34,9 +35,9 @@ def bounds_of_matches(sides: Sides) -> BooleanExpression | None:
 
 
 def tasks_with_keys(sides: Sides, tasks: Sequence[RowTask], sequence_number: int) -> list[RowTask]:
-    """The tasks without those whose files hold none of the source's leading key values, by their bounds.
+    """The tasks whose files, according to their bounds, may hold leading key values of the source.
 
-    `sequence_number` is newer than that of every file.
+    `sequence_number` is newer than the sequence number of every file.
     """
     keys: dict[str, pa.ChunkedArray] = {}
     for name in sides.key:
@@ -48,7 +49,7 @@ def tasks_with_keys(sides: Sides, tasks: Sequence[RowTask], sequence_number: int
         return list(tasks)
     fields = [sides.schema.find_field(name) for name in keys]
     on = KeyColumns.of(sides.schema, [field.field_id for field in fields])
-    # A null equals nothing, in SQL.
+    # In SQL, a null equals nothing.
     rows = distinct_rows(pa.table(keys).drop_null().cast(pa.schema([_stored_field(sides, name) for name in keys])))
     spans = sort_and_merge(spans_of_prefixes(on, rows)).with_sequence_number(sequence_number)
     held = classify_many(spans, [task.data_file for task in tasks])
@@ -56,7 +57,7 @@ def tasks_with_keys(sides: Sides, tasks: Sequence[RowTask], sequence_number: int
 
 
 def _in_target_type(sides: Sides, target: str, *, drop_nulls: bool = True) -> pa.ChunkedArray | None:
-    """The source's values of an equal column; None where the order of its type is not that of the target's."""
+    """The source values of an equal column, cast to the target type; None if the two types have different orders."""
     values = sides.source.column(sides.equal_columns[target])
     stored = _stored_field(sides, target).type
     if not _are_ordered_alike(values.type, stored):

@@ -1,4 +1,4 @@
-"""The two sides of a merge: which columns a text names in which of them, and which columns have to be equal."""
+"""The two sides of a merge: resolves the columns that SQL text names, and the columns that must be equal."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tableformat.operations.merging.clauses import MergeClause, MergeStatement, 
 
 @dataclass(frozen=True)
 class Sides:
-    """A merge with the rows and the table that it is for."""
+    """A merge with its source rows and its target table."""
 
     statement: MergeStatement
     source: pa.Table
     """All source rows."""
     schema: Schema
-    """Of the target."""
+    """The schema of the target."""
     key: tuple[str, ...]
-    """Key columns of the target, in key order; empty for a table without one."""
+    """Key columns of the target, in key order; empty for a table without a key."""
 
     @property
     def target_names(self) -> list[str]:
@@ -43,23 +43,24 @@ class Sides:
         )
 
     def sql(self, expression: exp.Expr, *, where: str, when: When = When.MATCHED) -> str:
-        """The expression over the names that `target_names_in_sql` and `source_names_in_sql` give. `where` is the
-        argument, `when` the rows that it is for."""
+        """The expression over the names from `target_names_in_sql` and `source_names_in_sql`. `where` is the argument
+        for errors, `when` the rows that the expression is for."""
         statement = self.statement
         one = {When.NOT_MATCHED: statement.source_alias, When.NOT_MATCHED_BY_SOURCE: statement.target_alias}.get(when)
         return sql_of(self._sql_columns.translated(expression, where=where, of=one))
 
     def target_names_in_sql(self, names: Sequence[str]) -> list[str]:
-        """What columns of the target are called in such SQL."""
+        """The names of target columns in such SQL."""
         return self._sql_columns.internal(self.statement.target_alias, names)
 
     def source_names_in_sql(self, names: Sequence[str]) -> list[str]:
-        """What columns of the source are called in such SQL."""
+        """The names of source columns in such SQL."""
         return self._sql_columns.internal(self.statement.source_alias, names)
 
     @cached_property
     def condition(self) -> exp.Expr:
-        """When a target row and a source row match. UnknownColumnError for a name in `on` that one of them lacks."""
+        """The condition under which a target row and a source row match. Raises UnknownColumnError for a name in `on`
+        that one of them lacks."""
         names = self._names_in_on
         if not names:
             assert isinstance(self.statement.on, str)
@@ -74,7 +75,7 @@ class Sides:
 
     @property
     def _names_in_on(self) -> tuple[str, ...]:
-        """Empty where `on` is SQL text."""
+        """Empty if `on` is SQL text."""
         on = self.statement.on
         if isinstance(on, str):
             return (on,) if on in self.target_names else ()
@@ -82,7 +83,7 @@ class Sides:
 
     @cached_property
     def equal_columns(self) -> dict[str, str]:
-        """Columns of the target that the condition asks to equal a column of the source."""
+        """Columns of the target that, according to the condition, must equal a column of the source."""
         found: dict[str, str] = {}
         for part in _conjuncts(self.condition):
             if isinstance(part, exp.EQ):
@@ -93,7 +94,7 @@ class Sides:
         return found
 
     def source_column(self, expression: exp.Expr) -> str | None:
-        """The column of the source that an expression is, and nothing more."""
+        """The column of the source, if the expression is only that column."""
         return self._column(expression, of_target=False)
 
     def named_columns(self, expressions: Iterable[exp.Expr]) -> tuple[list[str], list[str]]:
@@ -105,7 +106,8 @@ class Sides:
         )
 
     def _column(self, expression: exp.Expr, *, of_target: bool) -> str | None:
-        """The column of one side that an expression is: by its alias, or by a name that the other side lacks."""
+        """The column of one side, if the expression is only that column: with its alias, or with a name that the other
+        side lacks."""
         if not isinstance(expression, exp.Column):
             return None
         parts = [part.name for part in expression.parts]
@@ -125,7 +127,7 @@ def predicate_of(clause: MergeClause) -> exp.Expr | None:
 
 
 def chosen_clause(sides: Sides, clauses: Iterable[tuple[int, MergeClause]]) -> str:
-    """SQL of the place of the first clause whose predicate is true; -1 where none is."""
+    """SQL for the position of the first clause whose predicate is true; -1 without such a clause."""
     branches = []
     for place, clause in clauses:
         predicate = predicate_of(clause)
