@@ -1,6 +1,6 @@
-"""What a table is, changed by commits of metadata that write no snapshot.
+"""Changes the definition of a table with commits of metadata, without a snapshot.
 
-`evolution` changes columns and partition fields, `key` names the key, `check_constraints` what rows must satisfy,
-`write_order` how files are sorted, `global_spec` the spec that deletes of every partition need; `adopt` does all that a
-table of another writer lacks. Imports `history`, commit and below.
+`evolution` changes columns and partition fields, `key` sets the key, `check_constraints` the conditions that rows must
+meet, `write_order` the sort order of files, `global_spec` the partition spec for deletes of all partitions. `adopt`
+prepares a table of another writer completely. The package imports `history`, commit and lower packages.
 """

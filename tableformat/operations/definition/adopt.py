@@ -1,4 +1,4 @@
-"""Adopts a table of another writer: its key columns become required, once no row has a null in them, and its key."""
+"""Adopts a table of another writer: makes its key columns required, if no row has a null in them, and sets its key."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from tableformat.scan.scan import Scan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullsFound:
-    """What a look for nulls in key columns found, over the heads of all branches."""
+    """The result of a search for nulls in key columns, over the heads of all branches."""
 
     read_files_count: int = 0
-    """Data files that had to be read, because their metadata does not say."""
+    """Number of data files that had to be read because their metadata does not show nulls."""
     null_rows: dict[str, int] = field(default_factory=dict)
-    """Branch to its rows with a null in a key column; without branches that have none."""
+    """Branch -> number of its rows with a null in a key column; branches without such rows are left out."""
 
 
 def key_of_adopted(schema: Schema, stated: Sequence[str] | None, properties: Mapping[str, str]) -> tuple[str, ...]:
-    """LK-9: the key that the caller names, or that the table has: its own property, or the schema's identifier fields.
+    """LK-9: the key that the caller names, or the key of the table: its own property, or the identifier fields of the
+    schema.
 
-    Raises InvalidKeyError where there is neither, and like UnknownColumnError for columns that can be no key.
+    Raises InvalidKeyError if there is neither, and errors such as UnknownColumnError for columns that cannot be a key.
     """
     if stated is None:
         stated = key_names(schema, key_field_ids(schema, properties))
@@ -56,13 +57,13 @@ def key_of_adopted(schema: Schema, stated: Sequence[str] | None, properties: Map
 
 
 def optional_columns(schema: Schema, key: Iterable[str]) -> tuple[str, ...]:
-    """Those of the key that may be null."""
+    """The key columns that may be null."""
     return tuple(name for name in key if not schema.find_field(name).required)
 
 
 def find_nulls(iceberg: IcebergTable, columns: Sequence[str]) -> NullsFound:
-    """LK-9: rows with a null in one of the columns, at the head of each branch. Metadata rules files out; the others
-    are read, their deletes applied."""
+    """LK-9: the number of rows with a null in one of the columns, at the head of each branch. Files are excluded by
+    their metadata; the others are read, with their deletes applied."""
     if not columns:
         return NullsFound()
     nulls: list[BooleanExpression] = [IsNull(term=Reference(name)) for name in columns]
@@ -79,8 +80,8 @@ def find_nulls(iceberg: IcebergTable, columns: Sequence[str]) -> NullsFound:
 
 
 def adopt(iceberg: IcebergTable, key: Sequence[str], optional: Sequence[str]) -> None:
-    """LK-9: make the columns required and the key the table's, in one commit that fails when a branch moved meanwhile;
-    a partitioned table gets a spec for deletes of all partitions (FM-5)."""
+    """LK-9: make the columns required and set the key of the table, in one commit that fails if a branch moved in the
+    meantime. A partitioned table gets a spec for deletes of all partitions (FM-5)."""
     metadata = iceberg.metadata
     schema = metadata.schema()
     ids = check_key_columns(schema, key)
@@ -106,7 +107,7 @@ def adopt(iceberg: IcebergTable, key: Sequence[str], optional: Sequence[str]) ->
 
 
 def branches(iceberg: IcebergTable) -> list[str]:
-    """Of the table, sorted."""
+    """The branches of the table, sorted."""
     refs = iceberg.metadata.refs.items()
     return sorted(name for name, ref in refs if ref.snapshot_ref_type is SnapshotRefType.BRANCH)
 

@@ -1,4 +1,4 @@
-"""CHECK constraints added and dropped from Python: properties that both Spark and Python hold rows against."""
+"""Adds and drops CHECK constraints from Python: properties that both Spark and Python enforce."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _NAME: Final = re.compile(r"\w+")
 
 
 def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
-    """CK-8: set the constraint, once no row of a branch breaks it, in a commit that fails when rows or columns changed
-    meanwhile."""
+    """CK-8: add the constraint if no row of a branch breaks it, in a commit that fails if rows or columns changed in
+    the meantime."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     metadata = iceberg.metadata
@@ -54,12 +54,12 @@ def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
     same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id})
     came = (*no_ref_came(iceberg), *checks_are(metadata, iceberg.catalog))
     update = SetPropertiesUpdate(updates=properties)
-    # A branch or a constraint of this name may have come, too, which no requirement says to a catalog server.
+    # A branch or a constraint of this name may have been added, too. Catalog servers know no requirement for this.
     commit_updates(iceberg, (same_columns, *unmoved, *came), (update,), is_tried_again=False)
 
 
 def drop_check(iceberg: IcebergTable, name: str) -> None:
-    """Remove a constraint; names are looked up without case. InvalidArgumentError where there is none."""
+    """Remove a constraint; its name is not case-sensitive. Raises InvalidArgumentError if it does not exist."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
     known = check_conditions(iceberg.metadata.properties)
@@ -75,7 +75,7 @@ def drop_check(iceberg: IcebergTable, name: str) -> None:
 
 
 def _refuse_name(name: str, known: dict[str, str]) -> None:
-    """CK-9."""
+    """CK-9: raise an error for an invalid name, and for a name in use."""
     if not _NAME.fullmatch(name):
         raise InvalidArgumentError(
             f"a CHECK constraint cannot be named {name!r}: use letters, digits and underscores. Nothing was changed."
@@ -88,12 +88,13 @@ def _refuse_name(name: str, known: dict[str, str]) -> None:
 
 
 def _all_optional(schema: Schema) -> Schema:
-    """CK-7: a column that is required today may be made optional, and IS NOT NULL of it is then not true everywhere."""
+    """CK-7: the schema with only optional columns. A column that is required now may become optional, and then IS NOT
+    NULL can be false."""
     return Schema(*(field.model_copy(update={"required": False}) for field in schema.fields))
 
 
 def _broken(name: str, condition: Where, schema: Schema) -> BoundFilter:
-    """CK-7: the filter that is true where the condition is false."""
+    """CK-7: the filter that is true if the condition is false."""
     broken = parse_false_where(condition, schema)
     if isinstance(broken, Always):
         told = "every row breaks it" if broken.answer else "no row can break it"
@@ -102,7 +103,7 @@ def _broken(name: str, condition: Where, schema: Schema) -> BoundFilter:
 
 
 def _properties(name: str, broken: BoundFilter, schema: Schema) -> dict[str, str]:
-    """CK-7: the condition in Spark's SQL and as an expression, both false for the rows that break it."""
+    """CK-7: the condition as Spark SQL and as an expression, both false for the rows that break it."""
     holds = bind_filter(Not(to_expression(broken)), schema)
     condition = spark_condition(holds)
     expression = to_expression(holds).model_dump_json()
@@ -115,7 +116,8 @@ def _properties(name: str, broken: BoundFilter, schema: Schema) -> dict[str, str
 
 
 def _refuse_broken(iceberg: IcebergTable, name: str, broken: BoundFilter) -> None:
-    """CK-8: rows that are there. Metadata rules files out; the others are read, their deletes applied."""
+    """CK-8: raise InvalidArgumentError if existing rows break the constraint. Files are excluded by their metadata; the
+    others are read, with their deletes applied."""
     where = to_expression(broken)
     columns = sorted({leaf.path[0] for leaf in comparisons(broken)})
     for branch in branches(iceberg):

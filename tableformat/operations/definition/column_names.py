@@ -1,8 +1,8 @@
-"""Which column a name means in files without field ids, as columns are renamed, dropped and added (LK-19).
+"""Maps names to columns in files without field ids, while columns are renamed, dropped and added (LK-19).
 
 file of v       mapping v -> 3          column 3 is v
-renamed         mapping v, w -> 3       column 3 is w: the file's v is still its
-v added anew    mapping v, w -> 3       column 4 is v, and the file has none of it
+renamed         mapping v, w -> 3       column 3 is w: v in the file still means column 3
+v added again   mapping v, w -> 3       column 4 is v, and the file has no values for it
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from tableformat.properties import NAME_MAPPING, name_mapping
 
 
 def with_current_names(mapping: NameMapping, schema: Schema) -> NameMapping:
-    """LK-19: the mapping with the names that the columns have now, but for those that are another column's or were."""
+    """LK-19: the mapping with the current names of the columns, except names that belong or belonged to another
+    column."""
     return NameMapping(_united(mapping.root, schema.name_mapping.root))
 
 
 def metadata_with_names(metadata: TableMetadata) -> TableMetadata:
-    """The metadata as it is once the table's name mapping has the names of its columns."""
+    """The metadata after the current names of the columns are added to the name mapping of the table."""
     known = name_mapping(metadata.properties)
     mapping = with_current_names(known or NameMapping([]), metadata.schema())
     if mapping == known:
@@ -34,7 +35,7 @@ def metadata_with_names(metadata: TableMetadata) -> TableMetadata:
 
 
 def naming_columns(metadata: TableMetadata) -> UpdatesAndRequirements:
-    """What a commit on this metadata adds and demands so that the mapping has these names."""
+    """The updates and requirements of a commit on this metadata that add these names to the mapping."""
     named = metadata_with_names(metadata)
     schema_is = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
     if named is metadata:

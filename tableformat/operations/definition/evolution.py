@@ -1,7 +1,7 @@
-"""Changes of columns and partition fields: PyIceberg's builders, whose refusals are errors of this library.
+"""Changes of columns and partition fields with PyIceberg's builders, whose refusals become errors of this library.
 
-A change that would leave the key, a partition field or range partitions without their column is refused with what to do
-first.
+A change that would remove a column of the key, a partition field or the range partitions is refused; the error explains
+what to do first.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _Kind = TypeVar("_Kind", bound=type)
 
 
 def _refusals_are_ours(kind: _Kind) -> _Kind:
-    """A class decorator: public methods, inherited ones too, check their arguments, and what PyIceberg refuses is an
-    InvalidArgumentError."""
+    """A class decorator: public methods, including inherited ones, check their arguments, and refusals of PyIceberg
+    become InvalidArgumentError."""
     for name, method in inspect.getmembers(kind, inspect.isfunction):
         if not name.startswith("_"):
             setattr(kind, name, _refusing(checked_arguments(method)))
@@ -72,7 +72,7 @@ def _refusing(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @_refusals_are_ours
 class SchemaChanges(UpdateSchema):
-    """PyIceberg's builder of a new schema, committed as the context manager ends."""
+    """PyIceberg's builder of a new schema. The schema is committed at the end of the `with` block."""
 
     def __init__(self, iceberg: IcebergTable) -> None:
         self._iceberg = iceberg
@@ -88,7 +88,7 @@ class SchemaChanges(UpdateSchema):
         required: bool = False,
         default_value: Any = None,
     ) -> UpdateSchema:
-        """Add a column, whose type is one of PyIceberg or of pyarrow."""
+        """Add a column. Its type is a type of PyIceberg or of pyarrow."""
         kind = field_type
         if isinstance(kind, pa.DataType):
             name = path if isinstance(path, str) else path[-1]
@@ -118,7 +118,7 @@ class SchemaChanges(UpdateSchema):
         return super().rename_column(path_from, new_name)
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Let a column be null. InvalidArgumentError for one of the key, and for a range column."""
+        """Let a column be null. Raises InvalidArgumentError for a column of the key, and for a range column."""
         self._refuse_optional(path)
         return super().make_column_optional(path)
 
@@ -129,22 +129,22 @@ class SchemaChanges(UpdateSchema):
         required: bool | None = None,
         doc: str | None = None,
     ) -> UpdateSchema:
-        """Change type, nullability or comment of a column. InvalidArgumentError for a column of the key, or a range
-        column, that would be optional."""
+        """Change type, nullability or comment of a column. Raises InvalidArgumentError if a column of the key, or a
+        range column, would become optional."""
         if required is False:
             self._refuse_optional(path)
         return super().update_column(path, field_type, required, doc)
 
     def set_identifier_fields(self, *fields: str) -> None:
-        """InvalidArgumentError: identifier fields have no order, and a key has one (FM-4)."""
+        """Raises InvalidArgumentError: identifier fields have no order, but a key has one (FM-4)."""
         raise InvalidArgumentError(
             f"the identifier fields of a table are the columns of its key, which have an order: "
             f"set_key({list(fields)})."
         )
 
     def commit(self) -> None:
-        """Commit the schema, and the names that its columns have in files without field ids (LK-19).
-        CommitConflictError where another commit changed the schema meanwhile."""
+        """Commit the schema, and the names of its columns in files without field ids (LK-19). Raises
+        CommitConflictError if another commit changed the schema in the meantime."""
         self._refuse_emptied_structs()
         updates, requirements = self._commit()
         if updates:
@@ -157,7 +157,7 @@ class SchemaChanges(UpdateSchema):
             commit_updates(self._iceberg, (*requirements, *free, *self._what_names_columns_is()), updates)
 
     def _refuse_emptied_structs(self) -> None:
-        """FM-22: InvalidArgumentError for a struct that would lose its last field and stay."""
+        """FM-22: raise InvalidArgumentError if a struct would lose its last field but stay."""
         for field in index_by_id(self._schema).values():
             kind = field.field_type
             if not isinstance(kind, StructType) or field.field_id in self._deletes or self._adds.get(field.field_id):
@@ -170,8 +170,8 @@ class SchemaChanges(UpdateSchema):
                 )
 
     def _what_names_columns_is(self) -> tuple[TableRequirement, ...]:
-        """CK-4, RP-2: where a column leaves, gets another name or may be null from now on, the partition fields,
-        constraints and range partitions are those that were asked whether they name it."""
+        """CK-4, RP-2: the requirements if a column is dropped, renamed or made optional. The partition fields,
+        constraints and range partitions must still be the ones that were checked for its name."""
         metadata, catalog = self._base, self._iceberg.catalog
         if _keeps_columns(metadata.schema(), self._apply()):
             return ()
@@ -189,7 +189,7 @@ class SchemaChanges(UpdateSchema):
 
 @_refusals_are_ours
 class SpecChanges(UpdateSpec):
-    """PyIceberg's builder of a new partition spec, committed as the context manager ends."""
+    """PyIceberg's builder of a new partition spec. The spec is committed at the end of the `with` block."""
 
     def __init__(self, iceberg: IcebergTable) -> None:
         self._iceberg = iceberg
@@ -201,7 +201,7 @@ class SpecChanges(UpdateSpec):
         transform: Any,
         partition_field_name: str | None = None,
     ) -> UpdateSpec:
-        """Partition by one more field. InvalidArgumentError for a transform that the column cannot have."""
+        """Add a partition field. Raises InvalidArgumentError for a transform that the column does not support."""
         parsed = parse_transform(transform) if isinstance(transform, str) else transform
         if not isinstance(parsed, Transform):
             raise InvalidArgumentError(f"a partition field has a transform or its text, not {shown(transform)}.")
@@ -212,13 +212,13 @@ class SpecChanges(UpdateSpec):
         return super().add_field(source_column_name, parsed, partition_field_name)
 
     def remove_field(self, name: str) -> UpdateSpec:
-        """Partition by one field less. Its name is free then: one of the same change may take it."""
+        """Remove a partition field. Another field of the same change may then use its name."""
         super().remove_field(name)
         del self._name_to_field[name]
         return self
 
     def commit(self) -> None:
-        """Commit the spec. CommitConflictError where another commit changed it meanwhile."""
+        """Commit the spec. Raises CommitConflictError if another commit changed it in the meantime."""
         try:
             updates, requirements = self._commit()
         except ValueError as error:
@@ -235,14 +235,15 @@ class SpecChanges(UpdateSpec):
 
 
 def _pinned(iceberg: IcebergTable) -> IcebergTable:
-    """What a change is made of: the handle may move on, by a verb or a refresh, before the change is committed."""
+    """A copy of the handle for a change: the handle itself may move, by an operation or a refresh, before the change is
+    committed."""
     return IcebergTable(
         iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.catalog, iceberg.config
     )
 
 
 def _keeps_columns(before: Schema, after: Schema) -> bool:
-    """Whether all columns stay, under their names, and those that are required stay so."""
+    """Whether all columns stay, with their names, and required columns stay required."""
     names, columns = index_name_by_id(after), index_by_id(after)
     return all(
         names.get(field_id) == name and (columns[field_id].required or not before.find_field(field_id).required)
@@ -260,7 +261,8 @@ def _refuse_partition_source(metadata: TableMetadata, field_id: int, name: str) 
 
 
 def _refuse_range_column(metadata: TableMetadata, field_id: int, refusal: str) -> None:
-    """RP-2: what exists is said by these columns, and a null lies nowhere."""
+    """RP-2: raise InvalidArgumentError for a range column. Range partitions are defined by these columns, and a null
+    lies in no range."""
     defined = range_partitions_of(metadata.properties, metadata.schema())
     if defined is not None and field_id in defined.key.field_ids:
         exists = ranges_text(defined.key, defined.bounds) or "nothing"

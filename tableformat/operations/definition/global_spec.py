@@ -13,9 +13,9 @@ from tableformat.deletes.rules import is_unpartitioned
 
 
 def global_spec_id(iceberg: IcebergTable) -> int:
-    """FM-5: id of a spec of the table that puts every row in one partition.
+    """FM-5: the id of a spec of the table that puts every row in one partition.
 
-    A table of another writer may have none: it gets one in a commit of its own, after which it is found by content,
+    A table of another writer may lack such a spec. Then it is added in a commit of its own and found by its content,
     because servers reassign spec ids.
     """
     known = _find(iceberg.metadata.partition_specs)
@@ -28,7 +28,7 @@ def global_spec_id(iceberg: IcebergTable) -> int:
 
 
 def _new_spec(table: IcebergTable) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """Nothing where another writer has made one meanwhile."""
+    """Add an unpartitioned spec, unless another writer has added one in the meantime."""
     specs = table.metadata.partition_specs
     if _find(specs) is not None:
         return (), ()

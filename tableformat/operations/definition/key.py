@@ -1,4 +1,4 @@
-"""`set_key`: names the key columns of a table that has none, or whose key another writer changed."""
+"""`set_key`: sets the key columns of a table without a key, or after another writer changed the key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tableformat.properties import KEY_FIELD_IDS
 
 
 def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
-    """Set the ordered key property and the schema's identifier fields in one commit.
+    """Set the ordered key property and the identifier fields of the schema in one commit.
 
-    Files written before keep their order and their marker; readers trust the marker, never the key.
-    Raises InvalidKeyError for an optional column: the rows that are there were not checked for nulls.
+    Existing files keep their order and their marker; readers rely on the marker, never on the key. Raises
+    InvalidKeyError for an optional column, because existing rows were not checked for nulls.
     """
     schema = iceberg.metadata.schema()
     field_ids = check_key_columns(schema, columns)

@@ -1,4 +1,4 @@
-"""Adds the columns of other rows to a table, and widens its types to theirs (SP-82)."""
+"""Adds columns of new rows to a table, and widens its types to theirs (SP-82)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROMOTIONS: Final = {(IntegerType, LongType), (FloatType, DoubleType)}
 
 
 def merge_columns(update: UpdateSchema, stored: StructType, given: StructType) -> None:
-    """Stage in `update` what `given`, the columns of the rows, adds to `stored`, the columns of the table.
+    """Stage in `update` the columns of `given`, the rows, that are missing in `stored`, the table.
 
     New columns are optional and come last, also in structs. A type is widened if Iceberg can promote it: `int` to
     `long`, `float` to `double`, decimals to a greater precision. No column is dropped, renamed or made optional.
@@ -54,15 +54,15 @@ def _merge_types(update: UpdateSchema, path: tuple[str, ...], stored: IcebergTyp
 
 
 def _is_wider(stored: PrimitiveType, given: PrimitiveType) -> bool:
-    """Whether `given` holds every value of `stored`, and Iceberg can promote it. Other pairs are cast, or refused, when
-    the rows are written."""
+    """Whether `given` can hold every value of `stored`, and Iceberg can promote it. All other values are cast, or
+    rejected, when the rows are written."""
     if isinstance(stored, DecimalType) and isinstance(given, DecimalType):
         return given.scale == stored.scale and given.precision > stored.precision
     return (type(stored), type(given)) in _PROMOTIONS
 
 
 def _optional(kind: IcebergType) -> IcebergType:
-    """The type with optional fields in its structs: the rows of older files have none of them."""
+    """The type with optional fields in its structs, because rows of older files have no values for them."""
     if isinstance(kind, StructType):
         fields = (
             NestedField(each.field_id, each.name, _optional(each.field_type), required=False, doc=each.doc)

@@ -1,4 +1,4 @@
-"""How rows are to be ordered and spread in files that are written from now on."""
+"""Sets the order and distribution of rows in newly written files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _DISTRIBUTION_MODE = "write.distribution-mode"
 
 
 def set_write_order(iceberg: IcebergTable, order: Sequence[SortField], distribution: str | None) -> None:
-    """SQ-5: the table's sort order, none for no fields, and its distribution mode, in one commit; without one the mode
-    stays as it is.
+    """SQ-5: set the sort order of the table (empty without fields) and its distribution mode, in one commit. Without a
+    given mode, the mode stays unchanged.
 
-    Rows of a table with a key are in its order whatever the sort order says (FM-6), so that one stays as it is.
-    InvalidArgumentError for an order that the key's does not give, and for a transform that the column cannot have.
+    Rows of a table with a key are always in key order (FM-6), so its sort order stays unchanged. Raises
+    InvalidArgumentError for an order that the key order does not satisfy, and for a transform that the column does not
+    support.
     """
     assert distribution is None or distribution in DISTRIBUTION_MODES, distribution
     metadata = iceberg.metadata
