@@ -1,6 +1,7 @@
-"""Which rows and files a verb reaches: by a filter, by keys, by spans, by the rows that the caller brought.
+"""Finds the rows and files that an operation affects: by a filter, by keys, by spans, or by rows of the caller.
 
-`key_condition` is a filter that deletes can express without reading, `whole_files` the data files of which all rows
-match, `covered_rows` the rows that a scan finds; `lookup`, `duplicates` and `kept_columns` find rows by keys, in
-portions of `key_rows`; `row_expressions` and `streamed_input` are DuckDB's part in it. Imports `drafts` and below.
+`key_condition` recognises filters that deletes can express without reading, `whole_files` the data files whose rows all
+match, `covered_rows` the rows that a scan finds. `lookup`, `duplicates` and `kept_columns` find rows by keys, in the
+portions of `key_rows`. `row_expressions` and `streamed_input` use DuckDB. The package imports `drafts` and lower
+packages.
 """

@@ -1,4 +1,4 @@
-"""Verbs that read: find rows by a filter or by spans, delete them by position, count them, hand them over."""
+"""Operations that read: find rows by a filter or by spans, delete them by position, count them, or return them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tableformat.scan.reader import read_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePreview:
-    """What a delete of spans meets at the head of a branch."""
+    """The effect of a delete of spans at the head of a branch."""
 
     snapshot_id: int | None
     live_row_count: int
-    """Rows that readers see now and would not see any more."""
+    """Number of rows that readers see now and would no longer see."""
     clean_data_files_count: int
-    """Data files that their bounds clear."""
+    """Number of data files that have no such rows, according to their bounds."""
     partial_data_files_count: int
     covered_data_files_count: int
-    """Data files that would not be read at all any more."""
+    """Number of data files that would no longer be read at all."""
 
 
 def delete_matching(draft: Draft, where: BooleanExpression) -> None:
@@ -44,14 +44,14 @@ def delete_matching(draft: Draft, where: BooleanExpression) -> None:
 
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
-    """Stage position deletes of the live rows that the spans cover: what a range delete does, found row by row."""
+    """Stage position deletes of the live rows that the spans cover: the effect of a range delete, found row by row."""
     newest = spans.with_sequence_number(draft.next_sequence_number)
     for task, found in draft.find(draft.plan(covered=spans), newest, ReadContext.of(draft.view).merge):
         _delete(draft, task, found)
 
 
 def take_matching(draft: Draft, where: BooleanExpression) -> Iterator[pa.Table]:
-    """The live rows that match, staged as deleted because the draft writes them anew (CP-6)."""
+    """The live rows that match. They are staged as deleted, because the draft writes them again (CP-6)."""
     context = ReadContext.of(draft.view)
     found = in_threads(draft.plan(where), lambda task: matching_positions(task, context))
     return read_tables(_taken(draft, found), context)
@@ -60,16 +60,16 @@ def take_matching(draft: Draft, where: BooleanExpression) -> Iterator[pa.Table]:
 def take_covered(
     draft: Draft, spans: SpanArray, where: BooleanExpression | None, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Some columns of the live rows that the spans cover, staged as deleted because the draft writes them anew (CP-6).
-    `where`: a filter that all of them pass, for choosing files."""
+    """Some columns of the live rows that the spans cover. They are staged as deleted, because the draft writes them
+    again (CP-6). `where` is a filter that is true for all of them; it selects the files."""
     newest = spans.with_sequence_number(draft.next_sequence_number)
     found = _found_by(newest, draft.plan(where), ReadContext.of(draft.view).merge)
-    # Rows are chosen by position, and the filter may name columns that are not wanted.
+    # Rows are selected by position, and the filter may use columns that are not requested.
     return read_tables(_taken(draft, found), ReadContext.of(draft.view, columns))
 
 
 def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
-    """Count the live rows that the spans cover; reads the span columns of the data files that they may meet."""
+    """Count the live rows that the spans cover. Reads the span columns of the data files that the spans may reach."""
     context = merge_context(view)
     newest = spans.with_sequence_number(view.sequence_number + 1)
     file_counts = dict.fromkeys(Coverage, 0)

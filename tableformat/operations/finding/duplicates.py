@@ -1,4 +1,4 @@
-"""Appends only keys that the table does not have: the one kind of append that reads."""
+"""Appends only keys that the table does not have: the only kind of append that reads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tableformat.write.rows.conform import ConformedRows
 def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> None:
     """Stage the rows whose key is neither in the table nor earlier in the input.
 
-    With `fail` the first portion that has another one raises DuplicateKeyError, which counts them and shows one.
-    Holds a portion of rows; later portions find the keys of earlier ones in the files that these became.
+    With `fail`, the first portion with any other row raises DuplicateKeyError, which counts these rows and shows one.
+    One portion of rows is in memory; later portions find the keys of earlier ones in the staged files.
     """
     for portion in portions(rows):
         fresh = portion.filter(pa.array(new_keys(draft, portion, fail=fail)))
@@ -38,8 +38,8 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
 
 
 def new_keys(draft: Draft, portion: pa.Table, *, fail: bool) -> np.ndarray:
-    """For each row whether its key is neither in the table nor earlier in the portion; with `fail` DuplicateKeyError
-    where one is not."""
+    """For each row, whether its key is neither in the table nor earlier in the portion. With `fail`, raises
+    DuplicateKeyError if this is false for a row."""
     key = draft.key_names
     tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
     new = _is_new(draft, tasks, portion, key)
@@ -52,9 +52,9 @@ def new_keys(draft: Draft, portion: pa.Table, *, fail: bool) -> np.ndarray:
 
 
 def _is_new(draft: Draft, tasks: Sequence[RowTask], portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
-    """For each row whether it is the first one with its key, in the table and in the portion."""
+    """For each row, whether it is the first one with its key, in the table and in the portion."""
     context = ReadContext.of(draft.view, key)
-    # By position: key columns may differ in case alone.
+    # By position, because names of key columns may differ only in case.
     names = [f"key_{place}" for place in range(len(key))]
     stored = (table.select(list(key)).rename_columns(names) for table in read_tables(tasks, context))
     present = (batch for table in stored for batch in as_numbers(table).to_batches())

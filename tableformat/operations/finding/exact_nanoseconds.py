@@ -1,4 +1,4 @@
-"""Timestamps with a zone in nanoseconds, which DuckDB before 2.0 rounds to microseconds without a word."""
+"""Timestamps with a zone in nanoseconds, which DuckDB before 2.0 silently rounds to microseconds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NANOSECONDS: Final = 1000
 
 
 def as_numbers(rows: pa.Table) -> pa.Table:
-    """The rows with such columns as numbers, for comparisons with others of the same type alone."""
+    """The rows with such columns as integers, only for comparisons with columns of the same type."""
     numbers = [each.with_type(pa.int64()) if _is_rounded(each.type) else each for each in rows.schema]
     return rows.cast(pa.schema(numbers)) if numbers != list(rows.schema) else rows
 
 
 def refuse_rounding(rows: pa.Table | pa.RecordBatch, names: Collection[str] | None = None) -> None:
-    """Raise UnsupportedFeatureError where this DuckDB would compute with other values than those of the rows.
+    """Raise UnsupportedFeatureError if this version of DuckDB would compute with rounded values.
 
-    `names`: the columns that it computes with; all without it. It compares them in any case.
+    `names` are the columns that it computes with, ignoring case; all columns by default.
     """
     import duckdb
 

@@ -1,4 +1,4 @@
-"""Live rows that were found in planned files, by their places in the order in which they are read."""
+"""Live rows found in planned files, numbered in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class FoundRows:
 
     @classmethod
     def of(cls, tasks: Iterable[RowTask], view: SnapshotView) -> FoundRows:
-        """The live rows of the tasks that pass their filters."""
+        """The live rows of the tasks that match their filters."""
         context = ReadContext.of(view)
         found = [each for each in in_threads(tasks, lambda task: matching_positions(task, context)) if each[1]]
         return cls([task for task, _ in found], [positions for _, positions in found])
 
     def to_read(self) -> list[RowTask]:
-        """Tasks that read these rows alone."""
+        """Tasks that read only these rows."""
         return [only_rows(task, found) for task, found in zip(self.tasks, self.positions, strict=True)]
 
     @property
     def starts(self) -> np.ndarray:
-        """Where the rows of each task begin, and the end."""
+        """The number of the first row of each task, and the total number of rows."""
         return np.cumsum([0, *map(len, self.positions)])
 
     def chosen(self, rows: np.ndarray) -> Iterator[tuple[RowTask, PositionSet]]:
-        """The tasks that hold the rows at these places, ascending, each with their positions."""
+        """The tasks that hold the rows with these numbers (ascending), each with their positions."""
         cuts = np.searchsorted(rows, self.starts)
         for number, (task, found) in enumerate(zip(self.tasks, self.positions, strict=True)):
             local = rows[cuts[number] : cuts[number + 1]] - self.starts[number]

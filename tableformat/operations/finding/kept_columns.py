@@ -1,4 +1,4 @@
-"""`upsert(missing="keep")`: rows that lack columns are completed by the stored rows with their keys."""
+"""`upsert(missing="keep")`: completes rows that lack columns with the values of the stored rows with the same keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tableformat.write.rows.unique_keys import with_unique_keys
 
 
 def stage_keeping(draft: Draft, rows: pa.RecordBatchReader, missing: Sequence[str], *, numbered_by: str) -> None:
-    """Stage the rows, with the values that the columns `missing` have in the table. `numbered_by`: a column with the
-    indexes of the rows in the caller's input. CP-67: DuplicateKeyError where two rows have one key.
+    """Stage the rows, with the values that the table has in the columns `missing`. `numbered_by` is a column with the
+    indexes of the rows in the caller's input. CP-67: raises DuplicateKeyError if two rows have the same key.
 
-    The stored rows are deleted by position, as rows that are written anew (CP-6). A key that is not stored gets what
-    `append` gives. DuplicateKeyError for a key that is stored more than once.
+    The stored rows are deleted by position, as rows that are written again (CP-6). If a key is not stored, its row gets
+    the values that `append` sets. Raises DuplicateKeyError for a key that is stored more than once.
     """
     kept = [field for field in table_arrow_schema(draft.schema) if field.name in missing]
     schema = pa.schema([*rows.schema, *kept])
@@ -54,7 +54,7 @@ def missing_in_order(schema: Schema, missing: Sequence[str]) -> list[str]:
 
 
 def _keys(draft: Draft, portion: pa.Table, number: str) -> pa.Table:
-    """The keys in the table's types. RowsRefusedError for a row whose key is none."""
+    """The keys in the types of the table. Raises RowsRefusedError for a row with an invalid key."""
     names = list(draft.key_names)
     columns = Schema(*(draft.schema.find_field(name) for name in names))
     reader = portion.select([*names, number]).to_reader()
@@ -72,7 +72,7 @@ def _take_stored(draft: Draft, keys: pa.Table, missing: Sequence[str]) -> pa.Tab
 
 
 def _stored_row_of_each(keys: pa.Table, stored: pa.Table) -> np.ndarray:
-    """For each key the stored row that has it, -1 for none."""
+    """For each key, the number of the stored row that has it; -1 if no row does."""
     given, found = key_matches(keys, stored)
     repeated = np.flatnonzero(given[1:] == given[:-1])
     if len(repeated):

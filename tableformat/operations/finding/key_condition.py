@@ -1,8 +1,8 @@
 """Filters that blind deletes can express, and their form as spans or as keys.
 
-A blind delete reads nothing, so it must delete exactly the rows that match. Two forms of filter allow that: some
-columns pinned to values (null included), and besides them at most one column limited to an interval. A text prefix
-(`LIKE 'ab%'`) is an interval. An OR of such filters is several blind deletes.
+A blind delete reads nothing, so it must delete exactly the matching rows. Two forms of filter allow this: some columns
+pinned to values (including null), and in addition at most one column limited to an interval. A text prefix (`LIKE
+'ab%'`) is an interval. An OR of such filters becomes several blind deletes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.keys.key_columns import KeyColumns
 
 _COMBINATIONS_MAX: Final = 100_000
-"""Spans or keys that one filter may stand for; beyond it, finding the rows is cheaper than writing the delete."""
+"""Maximum number of spans or keys of one filter. Above it, finding the rows is cheaper than writing the delete."""
 _LAST_CODE_POINT: Final = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end of an interval of a column; the values are not null."""
+    """One end of an interval of a column. The values are not null."""
 
     value: Any
     is_inclusive: bool
@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Values of one column between two ends; an end that is None is open. Null is never inside."""
+    """Values of one column between two ends; None means an open end. Null is never inside."""
 
     column: NestedField
     lower: Bound | None
@@ -48,7 +48,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """Columns pinned to values, and at most one interval: the rows that match are exactly those of one blind delete."""
+    """Columns pinned to values, and at most one interval. The matching rows are exactly the rows of one blind
+    delete."""
 
     points: tuple[tuple[NestedField, tuple[Any, ...]], ...]
     interval: Interval | None
@@ -63,7 +64,7 @@ class KeyCondition:
 
 
 def key_conditions(bound: BoundFilter) -> list[KeyCondition] | None:
-    """The blind deletes that together match the rows of the filter; None when no blind delete can."""
+    """The blind deletes that together match the rows of the filter; None if blind deletes cannot express it."""
     if isinstance(bound, Always):
         return [KeyCondition((), None)] if bound.answer else []
     if isinstance(bound, AnyOf):
@@ -81,8 +82,8 @@ def key_conditions(bound: BoundFilter) -> list[KeyCondition] | None:
 
 
 def spans_of(condition: KeyCondition, schema: Schema, key_field_ids: Sequence[int]) -> SpanArray:
-    """The condition as spans: over the table's key where the pinned columns and the interval lead it, else over a
-    list of its own."""
+    """The condition as spans: over the key of the table if the pinned columns and the interval are its leading columns,
+    otherwise over their own list of columns."""
     on = span_columns(condition, schema, key_field_ids)
     by_id = {column.field_id: values for column, values in condition.points}
     pinned = [by_id[field_id] for field_id in on.field_ids[: len(condition.points)]]
@@ -105,7 +106,7 @@ def span_columns(condition: KeyCondition, schema: Schema, key_field_ids: Sequenc
 
 
 def leads_key(condition: KeyCondition, key_field_ids: Sequence[int]) -> bool:
-    """Whether the pinned columns are the first of the key and the interval, if any, is on the next one."""
+    """Whether the pinned columns are the first columns of the key and the interval, if any, is on the next one."""
     pinned = condition.point_field_ids
     rest = key_field_ids[len(pinned) :]
     if set(key_field_ids[: len(pinned)]) != set(pinned) or not key_field_ids:
@@ -114,7 +115,7 @@ def leads_key(condition: KeyCondition, key_field_ids: Sequence[int]) -> bool:
 
 
 def keys_of(condition: KeyCondition) -> pa.Table:
-    """The condition without an interval as the rows of an equality delete."""
+    """The condition without an interval, as the rows of an equality delete."""
     assert condition.interval is None, "an interval is no set of keys"
     tuples = list(itertools.product(*(values for _, values in condition.points)))
     columns = zip(*tuples, strict=True) if tuples else ((),) * len(condition.points)
@@ -129,17 +130,17 @@ def keys_of(condition: KeyCondition) -> pa.Table:
 
 @dataclass(slots=True)
 class _Column:
-    """What the terms seen so far ask of one column."""
+    """The limits of one column, according to the terms processed so far."""
 
     column: NestedField
     points: set[Any] | None = None
     lower: Bound | None = None
     upper: Bound | None = None
     is_limited: bool = field(default=False)
-    """Whether any term but a pin narrowed the column; IS NOT NULL does, with both ends open."""
+    """Whether a term other than a pin limited the column. IS NOT NULL does, with both ends open."""
 
     def narrow(self, term: Comparison) -> bool:
-        """Take one more term in; False when the term is neither a pin nor an end of an interval."""
+        """Add a term. False if the term is neither a pin nor an end of an interval."""
         match term.operator:
             case Operator.EQUAL | Operator.IN:
                 self._pin(set(term.values))
@@ -176,7 +177,7 @@ class _Column:
             self.upper = bound
 
     def pinned_values(self) -> tuple[Any, ...]:
-        """The pins that lie inside the interval, in order, null first."""
+        """The pinned values inside the interval, in order, null first."""
         assert self.points is not None
         inside = {value for value in self.points if not self.is_limited or self._contains(value)}
         return tuple(sorted(inside, key=lambda value: (value is not None, value if value is not None else 0)))
@@ -193,7 +194,7 @@ class _Column:
         return above and below
 
     def interval(self) -> Interval | None:
-        """None when the ends leave no value between them."""
+        """The interval; None if no value lies between its ends."""
         lower, upper = self.lower, self.upper
         if lower is not None and upper is not None:
             closed = lower.is_inclusive and upper.is_inclusive
@@ -203,8 +204,8 @@ class _Column:
 
 
 def _end_of_prefix(prefix: str) -> str | None:
-    """The smallest text that is larger than every text with the prefix, in the order of code points; None if there is
-    none. Surrogates are no text and are skipped."""
+    """The smallest text that is larger than every text with the prefix, in the order of code points. None if such a
+    text does not exist. Surrogates are not valid text and are skipped."""
     head = prefix.rstrip(_LAST_CODE_POINT)
     if not head:
         return None
@@ -227,20 +228,21 @@ def _conjunction(columns: list[_Column]) -> list[KeyCondition] | None:
 
 
 def _is_orderable(term: Comparison) -> bool:
-    """Primitive and not floating point: what SQL says of NaN and -0.0 is left to the filter itself."""
+    """Whether the column is primitive and not floating point. The SQL rules for NaN and -0.0 are left to the filter
+    itself."""
     column_type = term.field.field_type
     return isinstance(column_type, PrimitiveType) and not isinstance(column_type, FloatType | DoubleType | UnknownType)
 
 
 def _edges(interval: Interval | None) -> tuple[Bound | None, Bound | None]:
-    """The ends as cuts. An open lower end lies after null, which an interval never holds."""
+    """The ends as cuts. An open lower end lies after null, because an interval never contains null."""
     if interval is None:
         return None, None
     return interval.lower or Bound(None, is_inclusive=False), interval.upper
 
 
 def _cuts(on: KeyColumns, tuples: list[tuple[Any, ...]], edge: Bound | None, *, after: bool) -> CutArray:
-    """One cut for each tuple of pinned values, with the interval's end as one more column."""
+    """One cut for each tuple of pinned values, with the end of the interval as an additional column."""
     extended = [(*values, edge.value) for values in tuples] if edge is not None else tuples
     depth = len(extended[0])
     columns = tuple(

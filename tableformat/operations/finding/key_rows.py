@@ -1,4 +1,4 @@
-"""Rows by their keys: portions of a stream with their spans, and the bounds by which files are chosen."""
+"""Rows by their keys: portions of a stream, and the bounds that select files for them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import internal_values_of
 
 PORTION_ROWS: Final = 500_000
-"""Rows looked up together. Each portion reads the files whose bounds meet its own."""
+"""Number of rows that are looked up together. Each portion reads the files whose bounds overlap its own."""
 _LITERAL: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_signed_integer)
 
 
 def portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches, put together to tables of about `PORTION_ROWS`; none without a row."""
+    """The batches, concatenated to tables of about `PORTION_ROWS`; no table without rows."""
     held: list[pa.RecordBatch] = []
     held_rows = 0
     for batch in batches:
@@ -45,9 +45,9 @@ def portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def within_bounds(column: pa.ChunkedArray, field: NestedField) -> BooleanExpression | None:
-    """The range of the column that the rows lie in; they have no nulls. None where it cannot be stated.
+    """A filter for the range of values in the column, which has no nulls. None if it cannot be stated.
 
-    By internal values: Python's datetime has no nanoseconds, and a bound without them leaves keys out.
+    The bounds are internal values: Python's datetime has no nanoseconds, and a bound without them would exclude keys.
     """
     assert isinstance(field.field_type, PrimitiveType), "columns with parts have no bounds"
     if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(column.type):
@@ -62,8 +62,8 @@ def within_bounds(column: pa.ChunkedArray, field: NestedField) -> BooleanExpress
 
 
 def among_values(rows: pa.Table) -> BooleanExpression:
-    """That each column has one of its values in the rows, which are few and have no nulls; columns whose values have no
-    literal of their own are left out."""
+    """A filter for rows with one of the values of each column. There must be few rows, without nulls. Columns with
+    values that have no literal are left out."""
     where: BooleanExpression = AlwaysTrue()
     for name in rows.column_names:
         column = rows.column(name)

@@ -1,4 +1,4 @@
-"""Rows by their keys: one, or those of a table of keys."""
+"""Rows by their keys: one row, or the rows for a table of keys."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
 
 _FEW_KEYS: Final = 64
-"""Up to so many are asked of Bloom filters too."""
+"""Up to this number of keys, Bloom filters are checked, too."""
 
 _MANY_VALUES: Final = 256
-"""Of the first key column: from so many on the others are not looked at to choose files."""
+"""From this number of values of the first key column on, the other columns are not used to select files."""
 
 
 def row_of_key(view: SnapshotView, key: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any] | None:
-    """The live row with the key; None where there is none. DuplicateKeyError where there are several."""
+    """The live row with the key, or None. Raises DuplicateKeyError if there are several."""
     columns = _key_columns(view)
     values = _key_values(columns, key)
     where: BooleanExpression | None = None
@@ -61,9 +61,9 @@ def row_of_key(view: SnapshotView, key: Sequence[Any] | Mapping[str, Any]) -> di
 
 
 def rows_of_keys(view: SnapshotView, keys: Any) -> pa.Table:
-    """The live rows with the keys, in the order of these; a key that is given twice finds its rows twice.
+    """The live rows with the keys, in the order of the keys. A key that is given twice returns its rows twice.
 
-    UnknownColumnError or InvalidArgumentError where `keys` has other columns than those of the key; RowsRefusedError
+    Raises UnknownColumnError or InvalidArgumentError if `keys` does not have exactly the key columns, RowsRefusedError
     for values that no key can have.
     """
     columns = _key_columns(view)
@@ -87,12 +87,12 @@ def _rows_of_portion(view: SnapshotView, columns: Schema, keys: pa.Table) -> pa.
 
 
 def _no_rows(view: SnapshotView) -> pa.Table:
-    # `Schema.empty_table` knows no nested type with a uuid in it.
+    # `Schema.empty_table` does not support a nested type that contains a uuid.
     return pa.Table.from_batches([], arrow_schema(view.schema))
 
 
 def _in_order_of(wanted: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each wanted number the places in `found` that have it, one after the other.
+    """For each wanted number, the positions in `found` that have it, concatenated.
 
     >>> _in_order_of(np.array([2, 7, 2]), np.array([7, 5, 2, 7])).tolist()
     [2, 0, 3, 2]
@@ -112,7 +112,8 @@ def _comparables(keys: pa.Table, types: Sequence[PrimitiveType]) -> list[pa.Chun
 
 
 def _rows_of_files(view: SnapshotView, columns: Schema, keys: pa.Table) -> Iterator[pa.Table]:
-    """RD-10, FM-27: the live rows of the files that may hold one of the keys by their bounds and Bloom filters."""
+    """RD-10, FM-27: the live rows of the files that may hold one of the keys, according to their bounds and Bloom
+    filters."""
     context = ReadContext.of(view)
     where = among_values(keys) if len(keys) <= _FEW_KEYS else within_bounds(keys.column(0), columns.fields[0])
     plan = plan_scan(view, where, context=context.merge, touching=_spans(columns, keys))

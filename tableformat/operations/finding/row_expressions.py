@@ -1,4 +1,4 @@
-"""SQL expressions over the columns of one row, which DuckDB computes: what `update` and `merge` set columns to."""
+"""SQL expressions over the columns of one row, computed by DuckDB: the new values in `update` and `merge`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def row_expression(text: str, *, where: str) -> exp.Expr:
-    """The text, when it is one SQL expression over one row; `where` names the argument in errors."""
+    """The parsed text, if it is one SQL expression over one row. `where` names the argument in errors."""
     import sqlglot
     from sqlglot import exp
 
@@ -44,15 +44,15 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
 
 @contextmanager
 def sql_connection() -> Iterator[DuckDBPyConnection]:
-    """Where SQL text is computed: times without an offset are UTC, as in `where=`, whatever the machine's zone is.
-    MemoryError where DuckDB lacks memory."""
+    """A connection for SQL text. Times without an offset are UTC, as in `where=`, regardless of the time zone of the
+    machine. Raises MemoryError if DuckDB runs out of memory."""
     with duckdb_connection() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield connection
 
 
 def sql_of(expression: exp.Expr) -> str:
-    """The SQL text. InvalidArgumentError for more nesting than Python can follow."""
+    """The SQL text. Raises InvalidArgumentError if the expression is nested too deeply for Python."""
     with _nesting_followed():
         return expression.sql(dialect="duckdb")
 
@@ -71,16 +71,16 @@ def _nesting_followed() -> Iterator[None]:
 def computed(
     schema: Schema, expressions: Mapping[str, str], rows: Mapping[str, pa.Table], *, source: str, where: str
 ) -> pa.Table:
-    """The values of the expressions, by the column of `schema` that each is for, in the order of the rows.
+    """The values of the expressions, by the column of `schema` for which each is, in the order of the rows.
 
-    `rows` are tables of one length by the names that `source`, the text of a FROM clause, has for them. `where` is the
-    argument in errors. InvalidArgumentError where DuckDB cannot compute them, UnsupportedFeatureError where it would
-    round what it is given.
+    `rows` are tables of the same length, by their names in `source`, the text of a FROM clause. `where` is the argument
+    in errors. Raises InvalidArgumentError if DuckDB cannot compute the expressions, UnsupportedFeatureError if it would
+    round its input.
     """
     import duckdb
 
     length = next(iter(rows.values())).num_rows
-    # By position: two columns may differ in case alone.
+    # By position, because the names of two columns may differ only in case.
     columns = ", ".join(
         f"{_in_type_of_column(schema, name, text)} AS __value_{place}"
         for place, (name, text) in enumerate(expressions.items())
@@ -102,7 +102,7 @@ def computed(
             ) from error
     if len(values) != length:
         raise InvalidArgumentError(f"{where} does not have one value for each row.")
-    # A NULL has the type of a number in DuckDB, whatever the column's is.
+    # In DuckDB, a NULL has an integer type, regardless of the type of the column.
     nulls = {name for name in values.column_names if values.column(name).null_count == length}
     return pa.table({name: pa.nulls(length) if name in nulls else values.column(name) for name in expressions})
 
@@ -117,7 +117,8 @@ def _named_columns(expressions: Iterable[str]) -> set[str]:
 
 
 def _in_type_of_column(schema: Schema, name: str, text: str) -> str:
-    """Floating point columns take any number; all others only what is one of their values exactly."""
+    """The expression, cast if the column is floating point: such columns accept any number. All other columns accept
+    only values that they can hold exactly."""
     column_type = schema.find_field(name).field_type
     if isinstance(column_type, DoubleType | FloatType):
         return f"CAST(({text}) AS {'DOUBLE' if isinstance(column_type, DoubleType) else 'FLOAT'})"
@@ -129,6 +130,6 @@ def quoted(name: str) -> str:
 
 
 def _in_a_line(error: Exception) -> str:
-    """DuckDB's message without the picture of the SQL text; a word that is no column may be meant as text."""
+    """DuckDB's message without the excerpt of the SQL text. A word that is not a column may be meant as text."""
     told = " ".join(str(error).partition("\n\nLINE ")[0].split()).rstrip(".")
     return f"{told}. Text stands in single quotes." if "Referenced column" in told else f"{told}."

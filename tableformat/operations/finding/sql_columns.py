@@ -1,7 +1,8 @@
-"""Names of columns in SQL text that DuckDB computes, where DuckDB itself would read another column.
+"""Column names in SQL text for DuckDB, for tables in which DuckDB would read another column.
 
-DuckDB does not tell `id` from `Id`. Where a table has both, its columns get the names `__column_0`, `__column_1`, ...
-while an expression runs, and the text is translated to these. All other tables keep their names, and so do the texts.
+DuckDB does not distinguish `id` from `Id`. If a table has both, its columns get the names `__column_0`, `__column_1`,
+... while an expression runs, and the text is translated to these names. For all other tables, names and texts stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -19,29 +20,32 @@ from tableformat.metadata.alike_names import are_alike, folded, has_alike_fields
 
 @dataclass(frozen=True)
 class SqlColumns:
-    """The columns that SQL text can name, by the alias of the table that has them."""
+    """The columns that SQL text can name, by the alias of their table."""
 
     sides: Mapping[str, pa.Schema]
 
     @cached_property
     def is_renamed(self) -> bool:
-        """Whether DuckDB could take one column, or field of a struct, for another."""
+        """Whether DuckDB could confuse one column, or field of a struct, with another."""
         return any(
             are_alike(schema.names) or any(has_alike_fields(field.type) for field in schema)
             for schema in self.sides.values()
         )
 
     def internal(self, alias: str, names: Sequence[str]) -> list[str]:
-        """What the columns of one side are called while an expression runs; names of other columns stay."""
+        """The names of the columns of one side while an expression runs. Names of other columns stay unchanged."""
         if not self.is_renamed:
             return list(names)
         places = {name: place for place, name in enumerate(self.sides[alias].names)}
         return [f"__column_{places[name]}" if name in places else name for name in names]
 
     def translated(self, expression: exp.Expr, *, where: str, of: str | None = None) -> exp.Expr:
-        """The expression over the internal names. InvalidArgumentError for a name that could be several columns, and
-        UnsupportedFeatureError for a struct whose fields DuckDB cannot tell apart; `where` is the argument.
-        `of`: the alias of the only table whose columns a name without an alias can be."""
+        """The expression over the internal names. `where` is the argument for errors. `of` is the alias of the only
+        table whose columns can be named without an alias.
+
+        Raises InvalidArgumentError for a name that could mean several columns, UnsupportedFeatureError for a struct
+        whose fields DuckDB cannot distinguish.
+        """
         if not self.is_renamed:
             return expression
         if expression.find(exp.Comprehension):
@@ -76,7 +80,7 @@ class SqlColumns:
         return exp.Dot.build([column, *(part.copy() for part in rest)]) if rest else column
 
     def _found(self, sides: Mapping[str, pa.Schema], name: str, where: str) -> tuple[str, str] | None:
-        """The alias and the column that the name is for; None where it is for none."""
+        """The alias and the column that the name means, or None."""
         found = [
             (alias, each)
             for alias, schema in sides.items()
@@ -89,9 +93,10 @@ class SqlColumns:
 
 
 def column_named(name: str, names: Sequence[str], *, where: str) -> str | None:
-    """The column as it is spelled: the one of this very name, else the only one that differs in case alone.
+    """The column as it is spelled in the table: the column with exactly this name, otherwise the only one that differs
+    only in case.
 
-    InvalidArgumentError where several do; None where none does.
+    Raises InvalidArgumentError if several columns differ only in case; None if the name matches no column.
     """
     if name in names:
         return name

@@ -1,4 +1,4 @@
-"""Batches that DuckDB takes from this library while it computes: what ends them early stays the error that it was."""
+"""Batches that DuckDB reads from this library while it computes. An error that stops them is raised unchanged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def streamed_input(
 ) -> Iterator[None]:
     """The batches as a table of the connection that can be read once.
 
-    DuckDB makes a text of what stops its input: an error of this library, or Ctrl-C, is raised as itself. Of the
-    connection, which is the caller's own, filters that a join computes are turned off: versions before 2.0 cannot give
-    a UUID to Arrow, and these batches could not use them.
+    DuckDB converts an exception in its input to text. An error of this library, or Ctrl-C, is raised unchanged instead.
+    Filters that a join computes are turned off for the connection, which only the caller uses. Versions before 2.0
+    cannot convert a UUID of such a filter to Arrow, and these batches could not use the filters.
     """
     import duckdb
 
@@ -37,7 +37,7 @@ def streamed_input(
 
 
 def _remembering(failures: list[BaseException], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; what ends them early is put in `failures` too."""
+    """The batches. An exception that ends them early is also added to `failures`."""
     try:
         yield from batches
     except GeneratorExit:

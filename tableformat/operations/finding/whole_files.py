@@ -1,4 +1,4 @@
-"""Deletes that are true of whole data files: these leave the table, and there is no delete file (RP-17)."""
+"""Deletes that match whole data files: the files are removed from the table, without a delete file (RP-17)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tableformat.operations.finding.key_condition import KeyCondition, spans_of
 
 
 def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> bool:
-    """RP-17: stage the removal of the data files that may hold a matching row, when by their bounds every row of each
-    matches; False, and nothing staged, otherwise. Reads manifests; no data file is opened.
+    """RP-17: stage the removal of the data files that may hold a matching row, if their bounds show that every row of
+    them matches. Otherwise returns False and stages nothing. Reads manifests; no data file is opened.
 
     `conditions` together match exactly the rows of `where`.
     """
@@ -23,8 +23,8 @@ def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequenc
 
 
 def whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> Sequence[RowTask]:
-    """RP-17: the data files that may hold a matching row, when by their bounds every row of each matches; else none. Of
-    a branch that is published none: its target may have such rows too."""
+    """RP-17: the data files that may hold a matching row, if their bounds show that every row of them matches;
+    otherwise none. None for a published branch, because its target may have such rows, too."""
     if draft.is_published:
         return ()
     tasks = draft.look(where)
