@@ -1,7 +1,8 @@
-"""What users do to a table: verbs, transactions, refs, keys, metadata tables.
+"""Operations of users on a table: reads and writes of rows, transactions, refs, keys, metadata tables.
 
-`verbs` has one module a verb, `merging` the parts of a merge. A verb finds what it reaches with `finding` and stages
-it in a draft (`drafts`), of which one snapshot is made. `definition` changes what the table is, `history` where
-branches and tags point, `ranges` which ranges of keys exist. `transaction` is several verbs in one snapshot,
-`staged_write` one whose files other processes wrote. Imports commit, write, scan and below.
+`verbs` has one module for each operation, `merging` the parts of a merge. An operation finds affected rows with
+`finding` and stages its changes in a draft (`drafts`), which becomes one snapshot. `definition` changes the definition
+of the table, `history` its branches and tags, `ranges` its range partitions. `transaction` combines several operations
+in one snapshot, and `staged_write` commits files that other processes wrote. The package imports commit, write, scan
+and lower packages.
 """

@@ -23,7 +23,7 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.transaction import Transaction, TransactionPart
 
 Load = Callable[[tuple[str, ...]], IcebergTable]
-"""(identifier) -> the table as the catalog has it now."""
+"""(identifier) -> the current table of the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CatalogTransaction:
 
     @property
     def results(self) -> dict[str, CommitResult]:
-        """The result of each table, by its name. Asking before the block ended is an InvalidArgumentError.
+        """The result of each table, by its name. Raises InvalidArgumentError before the end of the block.
 
         >>> with catalog.transaction(application_id="loader", batch_id=1) as tx:
         ...     tx.table("db.calendars").delete_prefix({"id1": "A"})
@@ -99,14 +99,14 @@ class CatalogTransaction:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Commit at the end of the block. If it fails, remove the files of all tables, unless the commit may have
-        happened; `Catalog.transaction` calls it."""
+        """Commit at the end of the block. `Catalog.transaction` calls this. If the commit fails, the files of all
+        tables are removed, unless it may have been applied."""
         with removing_on_failure(self._fate, self._discard):
             yield
             self._results = self._committed()
 
     def changed_tables(self) -> Iterator[tuple[IcebergTable, str]]:
-        """Each table that got a snapshot, with its branch."""
+        """Each table with a new snapshot, and its branch."""
         for parts, member in self._members.items():
             if self.results[identifier_text(parts)].attempts:
                 yield member.iceberg, member.branch
@@ -118,7 +118,7 @@ class CatalogTransaction:
         return _Member(iceberg, branch, TransactionPart(Draft(iceberg, branch, fate=self._fate), self._options))
 
     def _committed(self) -> dict[str, CommitResult]:
-        """CP-74, ST-10: tables on which no operation was called have no part in the commit."""
+        """CP-74, ST-10: the results by table. Tables without any operation are not part of the commit."""
         used = [each.part for each in self._members.values() if each.part.is_used]
         if len(used) == 1:
             used[0].commit_alone()

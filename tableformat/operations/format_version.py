@@ -1,4 +1,4 @@
-"""The format version of a table: set by the property `format-version`, kept in the metadata, never lowered."""
+"""The format version of a table: requested by the property `format-version`, stored in the metadata, never lowered."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.metadata.table_file import NEWEST_FORMAT_VERSION
 
 FORMAT_VERSION: Final = "format-version"
-"""The property by which Iceberg's catalogs and Spark's TBLPROPERTIES choose a version; it is not stored as one."""
+"""The property with which Iceberg's catalogs and Spark's TBLPROPERTIES request a version. It is not stored as a
+property."""
 DEFAULT_FORMAT_VERSION: Final = 2
 
 
 def requested_format_version(properties: Mapping[str, str], default: int = DEFAULT_FORMAT_VERSION) -> int:
-    """FM-3, FM-19: the version that the properties ask for.
+    """FM-3, FM-19: the version that the properties request.
 
-    Raises InvalidArgumentError for what is no version, UnsupportedFeatureError for one newer than this library writes.
+    Raises InvalidArgumentError for an invalid version, UnsupportedFeatureError for a version that is newer than this
+    library writes.
     """
     text = properties.get(FORMAT_VERSION)
     if text is None:
@@ -37,8 +39,8 @@ def requested_format_version(properties: Mapping[str, str], default: int = DEFAU
 
 
 def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVersionUpdate, ...]:
-    """FM-19: the update that brings the table to the version; none when it is there. InvalidArgumentError for a
-    downgrade."""
+    """FM-19: the update that upgrades the table to the version; empty if it already has the version. Raises
+    InvalidArgumentError for a downgrade."""
     if version < metadata.format_version:
         raise InvalidArgumentError(
             f"the table has {FORMAT_VERSION} {metadata.format_version} and cannot go back to {version}: "
@@ -50,7 +52,7 @@ def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVers
 
 
 def format_version_of_new(properties: Mapping[str, str]) -> int:
-    """FM-19: the version of a table that is made; those of version 1 can be read, and are made no more."""
+    """FM-19: the version of a new table. Tables of version 1 can be read, but are not created."""
     version = requested_format_version(properties)
     if version < DEFAULT_FORMAT_VERSION:
         raise UnsupportedFeatureError(
@@ -61,8 +63,8 @@ def format_version_of_new(properties: Mapping[str, str]) -> int:
 
 
 def check_catalog_takes(version: int, catalog: Catalog) -> None:
-    """LK-11: what is known of a catalog of PyIceberg's before it is asked. UnsupportedFeatureError for version 3 where
-    PyIceberg makes the metadata."""
+    """LK-11: check in advance whether a catalog of PyIceberg supports the version. Raises UnsupportedFeatureError for
+    version 3 if PyIceberg writes the metadata."""
     makes_metadata = getattr(type(catalog), "_update_and_stage_table", None)
     if version >= 3 and makes_metadata is MetastoreCatalog._update_and_stage_table:
         raise _refusal(version, catalog.name, "PyIceberg makes its metadata, up to version 2")
@@ -77,9 +79,10 @@ def _refusal(version: int, catalog_name: str, reason: object) -> UnsupportedFeat
 
 @contextmanager
 def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
-    """LK-11: a catalog that cannot hold a table of the version raises UnsupportedFeatureError.
+    """LK-11: raise UnsupportedFeatureError if the catalog does not support tables of the version.
 
-    PyIceberg 0.12 writes no version 3 metadata, so of its own catalogs only REST, whose server writes it, may take one.
+    PyIceberg 0.12 does not write metadata of version 3. So among its own catalogs, only REST may support it, because
+    its server writes the metadata.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Metadata of a table as Arrow tables with the columns of Iceberg's metadata tables."""
+"""Metadata of a table as Arrow tables, with the columns of Iceberg's metadata tables."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Inspect:
     view: SnapshotView
     branch: str
     metadata_location: str
-    """The metadata file that the view's metadata was read from."""
+    """The metadata file from which the metadata of the view was read."""
     has_readable_metrics: bool = True
-    """Whether files and entries have them, which costs a step for each column of each file."""
+    """Whether files and entries have readable metrics. They cost a step for each column of each file."""
 
     def __repr__(self) -> str:
         return f"Inspect({self.view!r}, branch={self.branch!r})"
@@ -52,7 +52,8 @@ class Inspect:
         return inspect.data_files_table(self.view, readable=self.has_readable_metrics)
 
     def delete_files(self) -> pa.Table:
-        """Live delete files; `kind` tells position, equality and range deletes and deletion vectors apart."""
+        """Live delete files. The column `kind` distinguishes position, equality and range deletes and deletion
+        vectors."""
         return inspect.delete_files_table(self.view, readable=self.has_readable_metrics)
 
     def snapshots(self) -> pa.Table:
@@ -60,7 +61,7 @@ class Inspect:
         return inspect.snapshots_table(self.view.metadata)
 
     def history(self) -> pa.Table:
-        """When each snapshot of the branch became current."""
+        """The times at which the snapshots of the branch became current."""
         return inspect.history_table(self.view.metadata, self.branch)
 
     def manifests(self) -> pa.Table:
@@ -68,11 +69,11 @@ class Inspect:
         return inspect.manifests_table(self.view)
 
     def entries(self) -> pa.Table:
-        """The entries of the snapshot's manifests, deleted ones included."""
+        """The entries of the snapshot's manifests, including deleted ones."""
         return inspect.entries_table(self.view, readable=self.has_readable_metrics)
 
     def all_files(self) -> pa.Table:
-        """Files of every retained snapshot, once for each manifest that has them; columns as `files`."""
+        """Files of every retained snapshot, once for each manifest that lists them; same columns as `files`."""
         return all_snapshots.all_files_table(self.view, readable=self.has_readable_metrics)
 
     def all_data_files(self) -> pa.Table:
@@ -88,11 +89,11 @@ class Inspect:
         return all_snapshots.all_entries_table(self.view, readable=self.has_readable_metrics)
 
     def all_manifests(self) -> pa.Table:
-        """The manifests of every retained snapshot, which `reference_snapshot_id` names."""
+        """The manifests of every retained snapshot, with its id in `reference_snapshot_id`."""
         return all_snapshots.all_manifests_table(self.view)
 
     def metadata_log_entries(self) -> pa.Table:
-        """The metadata files that the table has had, as far as they are kept, the current one last.
+        """The retained metadata files of the table, with the current one last.
 
         >>> table.inspect.metadata_log_entries()["latest_sequence_number"].to_pylist()
         [None, 1]
@@ -100,7 +101,7 @@ class Inspect:
         return inspect.metadata_log_table(self.view.metadata, self.metadata_location)
 
     def position_deletes(self) -> pa.Table:
-        """The rows that position delete files and deletion vectors delete: `file_path`, `pos`, the delete file.
+        """The rows deleted by position delete files and deletion vectors: `file_path`, `pos`, and the delete file.
 
         >>> result = table.delete("num_cal = 2", mode="scan")
         >>> table.inspect.position_deletes()["pos"].to_pylist()
@@ -113,15 +114,15 @@ class Inspect:
         return inspect.partitions_table(self.view)
 
     def range_partitions(self) -> pa.Table:
-        """RP-14: the range partitions of the table at the snapshot, empty ones included, with what lies in each.
+        """The range partitions of the table at the snapshot, including empty ones, with their contents.
 
-        InvalidArgumentError for a table that has none.
+        Raises InvalidArgumentError for a table without range partitions.
         """
         return partition_list(self.view, partitions_listed_at(self.view, self.branch))
 
     def range_partition_history(self) -> pa.Table:
-        """RP-33: the changes of the range partitions, the oldest first, as far back as the metadata log goes:
-        `changed_at`, `snapshot_id` (null for a commit without a snapshot), `change`, `partition`, `border` and `tag`.
+        """The changes of the range partitions, oldest first, as far back as the metadata log goes: `changed_at`,
+        `snapshot_id` (null for a commit without a snapshot), `change`, `partition`, `border` and `tag`.
 
         >>> table.inspect.range_partition_history().num_rows
         0
@@ -133,10 +134,10 @@ class Inspect:
         return inspect.refs_table(self.view.metadata)
 
     def deletes_of(self, path: str) -> pa.Table:
-        """The delete files that may delete rows of one data file, columns as `delete_files`; why, is in
-        `Scan.explain()`.
+        """The delete files that may delete rows of one data file, with the columns of `delete_files`. `Scan.explain()`
+        shows the reasons.
 
-        `path` as `files` gives it. InvalidArgumentError for a path that is no live data file of the snapshot.
+        `path` is a value from `files`. Raises InvalidArgumentError if it is not a live data file of the snapshot.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> path = table.inspect.data_files()["file_path"][0].as_py()

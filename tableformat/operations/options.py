@@ -1,4 +1,4 @@
-"""Options that every writing verb takes."""
+"""Options of every operation that writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
 class CommitKeywords(TypedDict, total=False):
-    """The keyword arguments of every writing verb; their meaning is CommitOptions'."""
+    """The keyword arguments of every operation that writes; see CommitOptions."""
 
     application_id: str | None
     batch_id: int | str | None
@@ -22,24 +22,25 @@ class CommitKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOptions:
-    """How a verb's snapshot is committed."""
+    """How the snapshot of an operation is committed."""
 
     application_id: str | None = None
-    """Names the writer; with `batch_id` the batch is committed once, however often the call is repeated."""
+    """The name of the writer. Together with `batch_id`, the batch is committed once, no matter how often the call is
+    repeated."""
     batch_id: int | str | None = None
-    """Whole numbers rise from batch to batch; text is compared for equality with the last one."""
+    """Whole numbers increase from batch to batch; text is compared with the last one for equality."""
     snapshot_properties: Mapping[str, str] | None = None
-    """Added to the snapshot's summary."""
+    """Added to the summary of the snapshot."""
     if_unchanged_since: int | None = None
-    """CP-83: ScopeChangedError if rows came into what the operation deletes or reads after this snapshot; -1 stands for
-    a branch without snapshots."""
+    """CP-83: raises ScopeChangedError if rows that the operation deletes or reads were added after this snapshot. -1
+    means a branch without snapshots."""
     is_staged: bool = False
-    """SP-23: no branch moves to the snapshot, which somebody will publish."""
+    """SP-23: the snapshot is not put on a branch; it will be published later."""
 
     @classmethod
     def of(cls, verb: str, own: Iterable[str] = (), **keywords: Unpack[CommitKeywords]) -> CommitOptions:
-        """The options of one call. UnknownOptionError for a name that is neither one of them nor of the verb's own,
-        InvalidArgumentError for what cannot be added to a summary (FM-23)."""
+        """The options of one call. Raises UnknownOptionError for a name that is neither an option nor an argument of
+        the operation, InvalidArgumentError for properties that cannot be added to a summary (FM-23)."""
         known = CommitKeywords.__annotations__
         for name in keywords:
             if name not in known:
@@ -61,7 +62,7 @@ class CommitOptions:
 
 
 def one_of(value: str, allowed: tuple[str, ...], *, option: str) -> str:
-    """The value, when it is one of the allowed ones."""
+    """The value, if it is allowed; otherwise raises InvalidArgumentError."""
     if value not in allowed:
         raise InvalidArgumentError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
     return value

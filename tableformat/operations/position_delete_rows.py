@@ -24,9 +24,9 @@ from tableformat.parquet.parquet_file import open_parquet, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection
 
 _ROW_FIELD_ID: Final = 2147483544
-"""Of the deleted row in a position delete file, which Iceberg's specification lets a writer keep."""
+"""Field id of the deleted row in a position delete file. Iceberg's specification allows a writer to keep the row."""
 _OF_VECTORS: Final = 3
-"""The format version from which files of deletes have an offset and a size."""
+"""The format version from which delete files have an offset and a size."""
 
 
 def position_delete_files(view: SnapshotView) -> list[DeleteFile]:
@@ -36,12 +36,12 @@ def position_delete_files(view: SnapshotView) -> list[DeleteFile]:
 
 
 def position_deletes_table(view: SnapshotView) -> pa.Table:
-    """`file_path`, `pos`, `row`, `partition` where there are partition fields, `spec_id`, `delete_file_path`, and from
+    """`file_path`, `pos`, `row`, `partition` if the table has partition fields, `spec_id`, `delete_file_path`, and from
     format version 3 on `content_offset` and `content_size_in_bytes`.
 
-    In the order of the delete files, of a file by data file and position. `row` is what the row held, in the table's
-    columns of now, where the writer of the delete file kept it, else NULL: it is in the data file. CorruptFileError for
-    a file that cannot be read.
+    Rows are in the order of the delete files, and within a file by data file and position. `row` holds the values of
+    the deleted row in the current columns of the table, if the writer of the delete file kept them. Otherwise it is
+    NULL: the row is in the data file. Raises CorruptFileError for an unreadable file.
     """
     loader = DeleteLoader.of(view.metadata, view.io)
     deletes = position_delete_files(view)
@@ -68,7 +68,7 @@ def _schema(view: SnapshotView, deletes: list[DeleteFile]) -> pa.Schema:
 
 
 def _nullable(struct: pa.StructType) -> pa.StructType:
-    """Arrow's NULL of a struct has NULL in each of its fields."""
+    """The type with nullable fields: in Arrow, a NULL struct has NULL in each of its fields."""
     return pa.struct(
         [pa.field(each.name, _nullable(each.type) if pa.types.is_struct(each.type) else each.type) for each in struct]
     )
@@ -77,9 +77,9 @@ def _nullable(struct: pa.StructType) -> pa.StructType:
 def _batches(
     view: SnapshotView, loader: DeleteLoader, delete: DeleteFile, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """One for each data file of which the file deletes rows."""
+    """One batch for each data file from which the file deletes rows."""
     constants: dict[str, Any] = {
-        # `pa.scalar(None, ...)` knows no nested type with a uuid in it.
+        # `pa.scalar(None, ...)` does not support a nested type that contains a uuid.
         "row": pa.nulls(1, schema.field("row").type)[0],
         "spec_id": pa.scalar(delete.spec_id, pa.int32()),
         "delete_file_path": delete.file_path,
@@ -107,7 +107,7 @@ def _filled(rows: pa.Table, constants: Mapping[str, Any], schema: pa.Schema) -> 
 
 
 def _kept_rows(view: SnapshotView, delete: DeleteFile, schema: pa.Schema) -> pa.Table | None:
-    """`file_path`, `pos` and `row`, by data file and position; None of a file that keeps no rows."""
+    """`file_path`, `pos` and `row`, by data file and position; None if the file keeps no rows."""
     wanted = Schema(
         NestedField(FILE_PATH_FIELD_ID, FILE_PATH, StringType(), required=True),
         NestedField(POSITION_FIELD_ID, POSITION, LongType(), required=True),
@@ -128,7 +128,8 @@ def _kept_rows(view: SnapshotView, delete: DeleteFile, schema: pa.Schema) -> pa.
 
 
 def _optional(struct: StructType) -> StructType:
-    """A file that is older than a column lacks it, whether rows of the table need a value or not."""
+    """The type with optional fields. A file that is older than a column lacks it, even if rows of the table require a
+    value."""
     return StructType(
         *(
             NestedField(

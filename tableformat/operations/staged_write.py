@@ -1,4 +1,4 @@
-"""Writes whose files come from other processes: executors write them, the driver commits."""
+"""Writes whose files come from other processes: executors write them and the driver commits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINDS: Final = ("append", "replace", "replace-interval")
 @checked_methods
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StagedWrite:
-    """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes.
+    """Writes data files of one table without committing. It is picklable; one instance serves any number of processes.
 
     >>> import pickle
     >>> write = pickle.loads(pickle.dumps(table.new_write()))  # for another process
@@ -52,16 +52,16 @@ class StagedWrite:
 
     context: WriteContext
     kind: str
-    """"append"; "replace": the prefixes that occur in the rows are deleted by the commit; or "replace-interval"."""
+    """"append"; "replace": the commit deletes the prefixes that occur in the rows; or "replace-interval"."""
     prefix: tuple[str, ...] = ()
-    """The leading key columns that a replacement goes by."""
+    """The leading key columns of a replacement."""
     order_by: tuple[str, ...] = ()
     """CP-66: the columns that say which message of a prefix is newer."""
     inside: InsideSpans | None = None
-    """RP-19: the interval that is replaced, whatever rows there are."""
+    """RP-19: the interval that is replaced, regardless of the rows."""
     table_uuid: str
     planned_sequence_number: int = 0
-    """The table's last sequence number before any file was written (CP-23)."""
+    """The last sequence number of the table before any file was written (CP-23)."""
 
     def __repr__(self) -> str:
         return f"StagedWrite({self.kind!r}, to {self.context.table_location})"
@@ -78,10 +78,11 @@ class StagedWrite:
         lower: Any = None,
         upper: Any = None,
     ) -> StagedWrite:
-        """The writer of a snapshot's table, as `Table.new_write` makes it.
+        """The writer for the table of a snapshot, as created by `Table.new_write`.
 
-        InvalidArgumentError for another kind, for a prefix of one that is no "replace" and for an interval of one that
-        is no "replace-interval"; InvalidKeyError or UnknownColumnError for a prefix that is no leading part of the key.
+        Raises InvalidArgumentError for an unknown kind, for a prefix without kind "replace", and for an interval
+        without kind "replace-interval". Raises InvalidKeyError or UnknownColumnError for a prefix that is not a leading
+        part of the key.
 
         >>> write = StagedWrite.of(table.view, kind="replace", prefix=["id1"])
         >>> write.prefix
@@ -108,10 +109,10 @@ class StagedWrite:
         )
 
     def write(self, batches: Any, *, on_refused: str = "fail") -> StagedFiles:
-        """Write the rows to data files, sorted by the key. What is returned is small and picklable; pass it to
-        `commit`.
+        """Write the rows to data files, sorted by the key. The result is small and picklable; pass it to `commit`.
 
-        `batches`: what `Table.append` takes, or an iterable of record batches. Files of a failed call are removed.
+        `batches` is any argument that `Table.append` accepts, or an iterable of record batches. Files of a failed call
+        are removed.
 
         >>> write = table.new_write()
         >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
@@ -173,8 +174,7 @@ class StagedWrite:
         return (StagedMessages(file_paths=paths, prefixes=prefixes, orders=orders),) if len(prefixes) else ()
 
     def cover(self, prefixes: Any) -> StagedFiles:
-        """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the
-        commit.
+        """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the commit.
 
         >>> write = table.new_write(kind="replace", prefix=["id1"])
         >>> result = table.commit(write, [write.cover(pa.table({"id1": ["A"]}))])
@@ -186,7 +186,8 @@ class StagedWrite:
         return StagedFiles(prefixes=covered_prefixes(prefixes, self.prefix, self.context.schema))
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
-        """Remove staged files that will not be committed: never those of a commit that succeeded, or may have.
+        """Remove staged files that will not be committed. Never call it for files of a commit that succeeded, or may
+        have succeeded.
 
         >>> write = table.new_write()
         >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
@@ -199,8 +200,8 @@ class StagedWrite:
 
 
 def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFiles]) -> None:
-    """Stage files that other processes wrote; the files stay theirs, so a failed commit leaves them for another
-    attempt. Files that were committed before are an AlreadyCommittedError (CP-23)."""
+    """Stage files that other processes wrote. The files stay theirs, so a failed commit leaves them for another
+    attempt. Raises AlreadyCommittedError for files that were committed before (CP-23)."""
     if isinstance(staged, StagedFiles):
         raise InvalidArgumentError("commit takes a list of staged files: commit(write, [staged]).")
     if write.table_uuid != str(draft.view.metadata.table_uuid):
@@ -222,7 +223,8 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
 
 
 def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
-    """CP-23: files that lie where the table was before its lake was moved, or with the table that this is a copy of."""
+    """CP-23: raise InvalidArgumentError for files in another location: the table's location before its lake was moved,
+    or the table that this one is a copy of."""
     before, now = write.context.table_location, draft.context.table_location
     if one_spelling(before) != one_spelling(now):
         raise InvalidArgumentError(
@@ -233,7 +235,8 @@ def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
 
 
 def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:
-    """CP-36: what was written to replace the rows of its keys does so by the key of then, as the table has it still."""
+    """CP-36: raise InvalidArgumentError if the key was changed. Files that replace the rows of their keys were written
+    for the key of that time."""
     schema, key = write.context.schema, write.context.key_field_ids
     by_key = write.kind == "replace" and {schema.find_field(name).field_id for name in write.prefix} == set(key)
     if by_key and set(key) != set(draft.context.key_field_ids):

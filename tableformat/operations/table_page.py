@@ -1,4 +1,4 @@
-"""A table as part of a page, from its metadata file alone: a notebook shows it without reading a manifest."""
+"""A table as part of a page, using only its metadata file: a notebook displays it without reading a manifest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COUNTS = (
 
 
 def table_html(iceberg: IcebergTable, view: SnapshotView, branch: str) -> str:
-    """What a notebook shows of a handle: schema, key, snapshots, and how to see what slows reads."""
+    """The display of a handle in a notebook: schema, key, snapshots, and how to find causes of slow reads."""
     return html.fragment(
         ".".join(iceberg.name()),
         html.facts(_facts(view, branch)),
@@ -34,7 +34,7 @@ def table_html(iceberg: IcebergTable, view: SnapshotView, branch: str) -> str:
 
 
 def schema_html(view: SnapshotView) -> html.Html:
-    """The columns of the view's schema, those of the key with their place in it."""
+    """The columns of the view's schema; key columns with their position in the key."""
     key = _key(view)
     rows = [
         (
@@ -50,7 +50,7 @@ def schema_html(view: SnapshotView) -> html.Html:
 
 
 def snapshots_html(snapshots: Sequence[Snapshot]) -> html.Html:
-    """Snapshots in the order given: when, what, and what came and went."""
+    """Snapshots in the given order: time, operation, and added and removed rows and files."""
     rows = [
         (str(each.snapshot_id), _moment(each.timestamp_ms), _operation(each), *_changed(each)) for each in snapshots
     ]
@@ -74,7 +74,7 @@ def _facts(view: SnapshotView, branch: str) -> list[tuple[str, object]]:
 
 
 def _key(view: SnapshotView) -> tuple[int, ...]:
-    """A table whose key another writer spoilt is shown too."""
+    """The field ids of the key; empty if another writer made the key invalid, so that the table is displayed anyway."""
     schema: Schema = view.metadata.schema()
     try:
         return key_field_ids(schema, view.metadata.properties)

@@ -1,4 +1,4 @@
-"""`Transaction`: several verbs in one snapshot."""
+"""`Transaction`: several operations in one snapshot."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @checked_methods
 class Transaction:
-    """The verbs of a table, staged in order and committed together at the end of the `with` block.
+    """Operations on a table, staged in order and committed together at the end of the `with` block.
 
-    A delete also removes rows that the same transaction added before it, never rows added after it. Verbs that read see
-    the transaction's own rows and deletes.
+    A delete also removes rows that the same transaction added before it, never rows added after it. Operations that
+    read see the rows and deletes of the transaction.
 
     >>> with table.transaction(application_id="loader", batch_id=1) as tx:
     ...     tx.append(pa.table({"id1": ["C", "C"], "id2": [1, 2], "num_cal": [1, 1]}))
@@ -66,7 +66,7 @@ class Transaction:
 
     @property
     def result(self) -> CommitResult:
-        """What the transaction committed. Asking before the block ended is an InvalidArgumentError.
+        """The result of the commit. Raises InvalidArgumentError before the end of the block.
 
         >>> with table.transaction() as tx:
         ...     tx.append(pa.table({"id1": ["C"], "id2": [1], "num_cal": [1]}))
@@ -78,8 +78,8 @@ class Transaction:
         return self._result
 
     def commit(self) -> CommitResult:
-        """Commit what was staged; `Table.transaction()` calls it at the end of the block. InvalidArgumentError in a
-        transaction over several tables, which commits them together."""
+        """Commit the staged changes. `Table.transaction()` calls this at the end of the block. Raises
+        InvalidArgumentError in a transaction over several tables, which commits them together."""
         if self._is_part:
             raise InvalidArgumentError(
                 f"{self._draft.name} is committed with the other tables of the transaction, at the end of the block. "
@@ -246,7 +246,7 @@ class Transaction:
             overwrite(self._draft, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
 
     def _is_open(self) -> bool:
-        """Whether verbs stage anything: they do not when the batch was committed before."""
+        """Whether operations are staged. They are not if the batch was committed before."""
         if self._result is not None:
             raise InvalidArgumentError("the transaction has ended; start another one.")
         self._is_used = True
@@ -273,7 +273,7 @@ class TransactionPart:
         return self.transaction._is_applied
 
     def commit_alone(self) -> None:
-        """Commit the table, which is the only one."""
+        """Commit this table, which is the only one."""
         self.transaction._is_part = False
         self.transaction.commit()
 
