@@ -1,4 +1,4 @@
-"""`add_files`: Parquet files of others become data files of the table, as they are."""
+"""`add_files`: Parquet files of other writers become data files of the table, unchanged."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def add_files(
     check_duplicate_files: bool = True,
     partitions: Sequence[Mapping[str, str | None]] | None = None,
 ) -> None:
-    """LK-10, LK-19, LK-31: stage the files as they are; the commit gives the table the names of its columns, without
-    which columns of files that have no field ids are not found. Only footers are read, and rows where the footer does
-    not say that they may be in the table.
+    """LK-10, LK-19, LK-31: stage the files unchanged. The commit adds the column names of the table to its name
+    mapping, because columns of files without field ids are found only by it. Only footers are read, and rows if the
+    footer does not prove that they are allowed in the table.
 
-    `partitions`: for each file the values of columns that its directory says, as text.
+    `partitions` has, for each file, the values of columns in the name of its directory, as text.
     """
     if isinstance(file_paths, str):
         raise InvalidArgumentError(f"file_paths is a list of locations: file_paths=[{file_paths!r}].")
@@ -76,8 +76,9 @@ def add_files(
 
 
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
-    """LK-10: AlreadyExistsError for a file that is live, and for one that a retained snapshot of the branch had, unless
-    it left with all of its rows: they may be in other files by now."""
+    """LK-10: raise AlreadyExistsError for a live file, and for a file that a retained snapshot of the branch had. A
+    file that was removed with all of its rows is allowed. The rows of any other removed file may now be in other files.
+    """
     given = {place_of(path): path for path in file_paths}
     names = {os.path.basename(path) for path in given}
     origins = {origin_of(path, draft.view.metadata.location): path for path in file_paths}
@@ -108,14 +109,16 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
 
 
 def _only_deletes(snapshot: Snapshot) -> bool:
-    """Whether the snapshot says that it added no rows, so that those of files that left are in no others."""
+    """Whether the snapshot added no rows according to its summary, so that the rows of removed files are in no other
+    file."""
     return snapshot.summary is not None and snapshot.summary.operation is Operation.DELETE
 
 
 def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[int, Any]:
-    """Values that a directory says, in Iceberg's internal representation, by the place of the partition field.
+    """Values in the name of a directory, in Iceberg's internal representation, by the position of the partition field.
 
-    InvalidArgumentError for a column that the table is not partitioned by as it is: such a value would be nowhere.
+    Raises InvalidArgumentError for a column without an identity partition field, because the value would not be stored
+    anywhere.
     """
     schema, fields = draft.schema, draft.context.spec.fields
     places = {
@@ -149,7 +152,8 @@ def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[i
 
 
 def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
-    """Whose columns, types and partition are those of the table. InvalidArgumentError for any other file."""
+    """The data file of a file whose columns, types and partition match the table. Raises InvalidArgumentError for any
+    other file."""
     io = draft.view.io
     size = size_bytes(io, path)
     if size is None:
@@ -190,7 +194,8 @@ def _none_of_the_table(draft: Draft, path: str, error: Exception) -> InvalidArgu
 
 
 def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:
-    """LK-10: a reader of the table takes days for those of the proleptic Gregorian calendar (SP-49)."""
+    """LK-10: raise InvalidArgumentError for dates in the Julian calendar. Readers of the table interpret days in the
+    proleptic Gregorian calendar (SP-49)."""
     if has_julian_dates(found.footer):
         raise InvalidArgumentError(
             f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
@@ -200,10 +205,11 @@ def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:
 
 
 def _refuse_false_marker(draft: Draft, data: DataFile) -> None:
-    """LK-10: who reads a data file of a table with pyarrow and writes its rows anew, in another order, writes our sort
-    marker along, by which readers would search the file (RD-11)."""
+    """LK-10: raise InvalidArgumentError for a false sort marker. A program that reads a data file of a table with
+    pyarrow and writes its rows in another order also copies our sort marker. Readers would rely on it to search the
+    file (RD-11)."""
     with open_parquet(draft.view.io, data, name_mapping=name_mapping(draft.view.metadata.properties)) as file:
-        # A column that the file does not have is one value in all its rows.
+        # A column that the file does not have has the same value in all its rows.
         order = [field_id for field_id in file.sorted_by or () if field_id in file.leaves]
         rows = RisingRows()
         for group in range(file.row_group_count) if order else ():
@@ -219,7 +225,7 @@ def _refuse_false_marker(draft: Draft, data: DataFile) -> None:
 
 
 def _partition(draft: Draft, found: AddedFile, stated: Mapping[int, Any]) -> tuple[Any, ...]:
-    """What the footer says, and what the directory says of columns that are not in the file."""
+    """The partition values from the footer, and from the directory for columns that are not in the file."""
     spec = draft.context.spec
     values = found.partition(spec, draft.schema)
     for place, value in stated.items():
@@ -231,7 +237,7 @@ def _partition(draft: Draft, found: AddedFile, stated: Mapping[int, Any]) -> tup
 
 
 def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
-    """Whether something has to be asked of each row that the footer does not answer."""
+    """Whether each row must be checked, because the footer does not answer a check."""
     if row_checks(draft.context.properties, draft.schema, table=draft.name) or draft.context.range_partitions:
         return True
     counts = data.null_value_counts or {}
@@ -241,8 +247,8 @@ def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
 def _partition_by_rows(
     draft: Draft, data: DataFile, stated: Mapping[int, Any], asked: Sequence[int]
 ) -> tuple[Any, ...]:
-    """The partition, of whose fields at the places `asked` the rows tell. RowsRefusedError for rows that an append
-    would refuse."""
+    """The partition, with the fields at the positions `asked` taken from the rows. Raises RowsRefusedError for rows
+    that an append would reject."""
     fields, path = draft.context.spec.fields, data.file_path
     with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
         columns = {

@@ -1,11 +1,11 @@
-"""What the footer of a file to add says of it: whether its columns are the table's, its metrics, and the partition that
-all of its rows are in (LK-10).
+"""Information from the footer of a file to add: whether its columns match the table, its metrics, and the partition of
+all its rows (LK-10).
 
     null counts and bounds        partition by p
     no null, p from 5 to 5        5
     nulls alone                   null
     nulls, p from 5 to 5          several: an error
-    no statistics, or a float     its rows are asked
+    no statistics, or a float     its rows are read
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _MICROS_IN_DAY: Final = 86_400_000_000
 
 
 REFUSALS: Final = (ValueError, KeyError, NotImplementedError, OverflowError, UnsupportedPyArrowTypeException)
-"""What says that a file is none of the table's."""
+"""Errors for a file that does not match the table."""
 
 
 class Undecided(Enum):
-    """The footer leaves open in which partition the rows are."""
+    """The footer does not determine the partition of the rows."""
 
     UNDECIDED = "the rows tell"
 
@@ -76,7 +76,8 @@ UNDECIDED: Final = Undecided.UNDECIDED
 
 
 def _check_compatible(requested: Schema, stored: pa.Schema, format_version: TableVersion) -> None:
-    """ValueError for columns or types that are not the requested ones. PyIceberg's own call prints them on stdout."""
+    """Raise ValueError if columns or types do not match the requested ones. PyIceberg's own function prints them on
+    stdout."""
     try:
         provided = pyarrow_to_schema(stored, name_mapping=requested.name_mapping, format_version=format_version)
     except ValueError:
@@ -89,23 +90,24 @@ def _check_compatible(requested: Schema, stored: pa.Schema, format_version: Tabl
 
 @dataclass(frozen=True)
 class AddedFile:
-    """The footer of a Parquet file, and which of its columns are which of the table's."""
+    """The footer of a Parquet file, and how its columns map to the columns of the table."""
 
     path: str
     footer: pq.FileMetaData
     columns: pa.Schema
-    """With the field ids of the table's columns."""
+    """The columns, with the field ids of the table."""
     has_own_ids: bool
-    """Whether the file itself says the field ids."""
+    """Whether the file itself has field ids."""
 
     @staticmethod
     def read(io: FileIO, path: str, metadata: TableMetadata) -> AddedFile:
-        """ValueError and others of PyIceberg for a file whose columns or types are not the table's."""
+        """Read the footer. Raises ValueError and other errors of PyIceberg for a file whose columns or types do not
+        match the table."""
         with reading(path), open_input(io, path) as stream:
             footer = pq.read_metadata(stream)
         stored = footer.schema.to_arrow_schema()
         current = metadata.schema()
-        # Whether a required column has a null is seen from the counts, or the rows.
+        # Nulls in required columns are detected from the counts or the rows.
         relaxed = Schema(*(field.model_copy(update={"required": False}) for field in current.fields))
         _refuse_types(footer, stored, metadata.format_version)
         known = stored_types(stored, metadata.format_version)
@@ -118,15 +120,15 @@ class AddedFile:
 
     @property
     def field_ids(self) -> frozenset[int]:
-        """Of its columns at the top."""
+        """The field ids of its top-level columns."""
         return frozenset(field_id for field in self.columns if (field_id := field_id_of(field)) is not None)
 
     def metrics(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
-        """Of the columns that the table has, as its entries keep them (FM-8)."""
+        """The metrics of the columns that the table has, in the form of its manifest entries (FM-8)."""
         return data_file_metrics(self.footer, schema, modes=modes, columns=self.columns)
 
     def partition(self, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-        """For each partition field the value that all rows have, in Iceberg's internal representation, or UNDECIDED.
+        """For each partition field, the value of all rows in Iceberg's internal representation, or UNDECIDED. Raises
         InvalidArgumentError for rows of several partitions."""
         whole = self.metrics(schema, {field.source_id: _WHOLE for field in spec.fields})
         return tuple(self._value_of(field, schema, whole) for field in spec.fields)
@@ -145,7 +147,7 @@ class AddedFile:
                 f"bounds do not tell the partition of its rows by {field.name}, which is {field.transform}"
             )
         lower, upper = (bounds.get(field.source_id) for bounds in (whole.lower_bounds, whole.upper_bounds))
-        # Bounds say nothing of NaN, and zero has two signs.
+        # Bounds do not include NaN, and zero has two signs.
         is_float = isinstance(source.field_type, FloatType | DoubleType)
         if nulls is None or lower is None or upper is None or is_float:
             return UNDECIDED
@@ -159,8 +161,9 @@ class AddedFile:
         raise _several(field, values)
 
     def _check_names(self, metadata: TableMetadata) -> None:
-        """LK-19: a reader of the table finds the columns by field ids or by the name mapping, and not by the names of
-        now. Ids of the file's own may be those of a column that was renamed since."""
+        """LK-19: raise InvalidArgumentError for columns that readers of the table would not find. Readers use field ids
+        or the name mapping, not the current names. The file's own ids may belong to a column that was renamed in the
+        meantime."""
         schemas = metadata.schemas if self.has_own_ids else [metadata.schema()]
         names = min((list(_misnamed(self.columns, schema.fields)) for schema in schemas), key=len)
         if names:
@@ -172,7 +175,7 @@ class AddedFile:
             raise InvalidArgumentError(f"it has {', '.join(map(repr, names))}, and {why}")
 
     def _check_years(self, schema: Schema) -> None:
-        """Python has no days before the year 1 nor after 9999."""
+        """Raise InvalidArgumentError for days before the year 1 or after 9999, which Python cannot represent."""
         whole = self.metrics(schema, {})
         for field_id, field in index_by_id(schema).items():
             unit = _days_of(field)
@@ -184,8 +187,8 @@ class AddedFile:
 
 
 def _refuse_types(footer: pq.FileMetaData, columns: pa.Schema, format_version: int) -> None:
-    """LK-10: InvalidArgumentError for all columns whose values other readers of the table would not find as they are:
-    types that Iceberg does not store in Parquet."""
+    """LK-10: raise InvalidArgumentError for all columns whose values other readers of the table would not find
+    unchanged: types that Iceberg does not store in Parquet."""
     refused: dict[str, str] = {}
     for field in columns:
         refused |= {path: str(kind) for path, kind in _leaf_types(field.name, field.type, format_version)}
@@ -212,8 +215,8 @@ def _leaf_types(path: str, kind: pa.DataType, format_version: int) -> Iterator[t
 def partition_of_rows(
     fields: Sequence[PartitionField], schema: Schema, batches: Iterable[pa.RecordBatch]
 ) -> tuple[Any, ...]:
-    """The partition of rows in the table's schema by some fields; all batches are read. InvalidArgumentError where
-    there are several."""
+    """The partition of rows in the table's schema, by some fields; reads all batches. Raises InvalidArgumentError for
+    several partitions."""
     router = SpecRouter(PartitionSpec(*fields), schema)
     found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for batch in batches:
@@ -226,13 +229,13 @@ def partition_of_rows(
 
 
 def _several(field: PartitionField, values: Sequence[Any]) -> InvalidArgumentError:
-    """Rows of a data file are in one partition."""
+    """The error for rows of several partitions; a data file has one partition."""
     told = ", ".join(map(repr, values[:3]))
     return InvalidArgumentError(f"its rows have more than one partition value of {field.name}: {told}")
 
 
 def _misnamed(columns: Iterable[pa.Field], known: Iterable[NestedField]) -> Iterator[str]:
-    """Names of columns that have not the ids of the table's columns of these names."""
+    """Names of columns whose ids differ from the ids of the table's columns with these names."""
     by_name = {field.name: field for field in known}
     for column in columns:
         field = by_name.get(column.name)
@@ -264,7 +267,7 @@ def _transformed(field: PartitionField, schema: Schema, values: Sequence[Any]) -
 
 
 def _days_of(field: NestedField) -> int:
-    """How many of the units that a value counts a day has; 0 for what is no time."""
+    """The length of a day in the unit of the values; 0 for a type that is not a date or time."""
     if isinstance(field.field_type, DateType):
         return 1
     return _MICROS_IN_DAY if isinstance(field.field_type, TimestampType | TimestamptzType) else 0

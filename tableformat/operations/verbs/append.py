@@ -14,7 +14,7 @@ ON_REFUSED: Final = ("fail", "divert")
 
 
 def append(draft: Draft, *, rows: Any, on_duplicate: str = "allow", on_refused: str = "fail") -> None:
-    """Stage rows. Only "error" and "ignore" read the table: the keys of the files that may hold the new ones."""
+    """Stage rows. Only "error" and "ignore" read the table: the keys in files that may hold the new ones."""
     one_of(on_duplicate, ON_DUPLICATE, option="on_duplicate")
     one_of(on_refused, ON_REFUSED, option="on_refused")
     if on_duplicate == "replace":

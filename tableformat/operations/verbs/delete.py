@@ -21,16 +21,20 @@ from tableformat.operations.verbs.delete_prefix import check_others_read_it
 from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF
 
 _WHOLE_FILE_ATTEMPTS: Final = 2
-"""After this many conflicts a delete is written blind: it has to get through beside writers that never pause."""
+"""After this many conflicts, a delete is written blind, so that it succeeds despite continuous concurrent writers."""
 MODES: Final = ("auto", "range", "equality", "scan")
 
 
 def delete(draft: Draft, *, where: Where, mode: str = "auto") -> None:
-    """Stage the delete of the rows that match.
+    """Stage the delete of the matching rows.
 
-    "auto" takes whole data files away where each that may match does so with all of its rows (RP-17). Else it is blind
-    where the filter pins columns to values and limits at most one more to an interval (or is an OR of such): a range
-    delete where these lead the key or there is an interval, an equality delete otherwise. All else is read.
+    Mode "auto" uses the first of these forms that is possible:
+
+    - Remove whole data files, if every row matches in each file with a possible match (RP-17).
+    - A blind delete, if the filter pins columns to values and limits at most one other column to an interval, or is an
+      OR of such filters. It is a range delete if these columns lead the key or there is an interval, otherwise an
+      equality delete.
+    - Read the table and delete rows by position.
     """
     one_of(mode, MODES, option="mode")
     if mode in ("range", "equality"):
@@ -43,15 +47,15 @@ def delete(draft: Draft, *, where: Where, mode: str = "auto") -> None:
 
 
 def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: bool = False) -> None:
-    """The delete as part of the draft's current verb; without a filter it deletes every row. `whole_files`: by removing
-    data files where every row of each matches (RP-17)."""
+    """Stage the delete as part of the current operation of the draft; without a filter, it deletes every row.
+    `whole_files` allows the removal of data files whose rows all match (RP-17)."""
     expression = parse_where(where, draft.schema)
     draft.deletes_where(expression)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
     if conditions and whole_files and drop_whole_files(draft, expression, conditions):
         record_filters(draft, expression)
         return
-    # SP-22: what may not be left in the table is found by the filter itself.
+    # SP-22: if the table does not allow a kind of blind delete, its rows are found by the filter.
     allowed = mode if mode != "auto" or draft.blind_deletes == BLIND_DELETES_DEFAULT else draft.blind_deletes
     is_blind = conditions is not None and allowed != BLIND_OFF
     if is_blind and all(_is_expressible(draft, condition, allowed) for condition in conditions or ()):
@@ -74,13 +78,13 @@ _REASONS: Final = {
 
 
 class BlindForm(Enum):
-    """What a blind delete is written as when its caller does not say."""
+    """The form of a blind delete if the caller does not choose one."""
 
     RANGE = "range"
     KEYS = "keys"
-    """An equality delete: the pinned columns do not lead the key."""
+    """An equality delete, because the pinned columns do not lead the key."""
     ENCODED_KEYS = "encoded keys"
-    """An equality delete: they do, and the table's property says equality."""
+    """An equality delete, because the table property requires it although the columns lead the key."""
 
 
 def blind_form(condition: KeyCondition, key: Sequence[int], prefix_encoding: str) -> BlindForm:
@@ -95,8 +99,8 @@ def blind_form(condition: KeyCondition, key: Sequence[int], prefix_encoding: str
 def _is_expressible(draft: Draft, condition: KeyCondition, mode: str) -> bool:
     if mode == "equality":
         return condition.interval is None and bool(condition.points)
-    # Without any column the delete covers everything: a span of the key does, and without a key there is nothing to
-    # span.
+    # Without columns, the delete covers every row. With a key, this is a span of the key; without a key, a span is
+    # impossible.
     return bool(condition.points or condition.interval or draft.has_key)
 
 

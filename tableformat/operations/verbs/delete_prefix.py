@@ -1,4 +1,4 @@
-"""`delete_prefix`: delete all rows whose key begins with given values, without reading any."""
+"""`delete_prefix`: delete all rows whose key starts with given values, without reading rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ MODES: Final = ("auto", "range", "equality", "scan")
 
 
 def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
-    """Stage a range delete of the prefixes, or an equality delete where the mode or the table's property asks for
-    one."""
+    """Stage a range delete of the prefixes, or an equality delete if the mode or the table property requests it."""
     one_of(mode, MODES, option="mode")
     if mode in ("range", "equality"):
         refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
@@ -46,9 +45,8 @@ def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
 def stage_prefixes(
     draft: Draft, prefixes: pa.Table, *, encoding: str | None = None, named_in: Schema | None = None
 ) -> None:
-    """Stage the delete of prefixes whose columns lead the key; `encoding` defaults to
-    `write.delete.prefix-encoding`. CP-37: `named_in` is the schema that their columns are named in, where that is an
-    older one than the draft's."""
+    """Stage the delete of prefixes whose columns lead the key. `encoding` defaults to `write.delete.prefix-encoding`.
+    CP-37: `named_in` is the schema of the column names, if it is older than the schema of the draft."""
     if named_in is not None:
         prefixes = prefixes.rename_columns(names_by_now(prefixes.column_names, named_in, draft.schema))
     if (encoding or draft.prefix_encoding) == "equality":
@@ -59,8 +57,9 @@ def stage_prefixes(
 
 
 def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:
-    """Prefixes are written as equality deletes for engines without range deletes. Iceberg's Java library keeps one
-    value of a `fixed` column for a whole delete file, so of several it would apply one only: refused."""
+    """Raise UnsupportedFeatureError for prefixes that Iceberg's Java library would not delete completely. Prefixes are
+    written as equality deletes for engines without range deletes. That library keeps only one value of a `fixed` column
+    for a whole delete file, so it would apply only one of several prefixes."""
     for name in prefixes.column_names:
         column_type = draft.schema.find_field(name).field_type
         if isinstance(column_type, FixedType) and pc.count_distinct(prefixes[name], mode="all").as_py() > 1:
@@ -72,7 +71,7 @@ def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:
 
 
 def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
-    """The prefixes as a table whose columns are leading key columns in key order."""
+    """The prefixes as a table whose columns are the leading key columns in key order."""
     key = draft.key_names
     if isinstance(prefix, Mapping):
         if not all(isinstance(name, str) for name in prefix):
@@ -94,8 +93,8 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
 
 
 def names_by_now(names: Sequence[str], written: Schema, now: Schema) -> list[str]:
-    """CP-37: columns are what their field ids say: one that was renamed since has another name, and one that was
-    dropped has none, which is an InvalidArgumentError."""
+    """CP-37: the current names of columns, which are identified by their field ids. Raises InvalidArgumentError for a
+    column that was dropped."""
     found = [now.find_column_name(written.find_field(name).field_id) for name in names]
     for name, current in zip(names, found, strict=True):
         if current is None:

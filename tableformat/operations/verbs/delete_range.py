@@ -1,4 +1,4 @@
-"""`delete_range`: delete a half-open range of values of some columns, without reading any row."""
+"""`delete_range`: delete a half-open range of values of some columns, without reading rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def delete_range(
     mode: str = "auto",
     everything: bool = False,
 ) -> None:
-    """Stage the span before(lower) .. before(upper) over the columns `on`, by default the key; of every row only when
-    that is said."""
+    """Stage the span from before `lower` to before `upper` over the columns `on`, by default the key. A span of all
+    rows must be requested explicitly (`everything`)."""
     one_of(mode, MODES, option="mode")
     if mode == "range":
         refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
@@ -44,8 +44,8 @@ def delete_range(
 
 
 def check_everything_is_meant(lower: Any, upper: Any, *, everything: bool, consequence: str) -> None:
-    """InvalidArgumentError for a range without bounds unless `everything` says so, and for `everything` beside bounds:
-    a bound that a caller's program lost must not empty the table."""
+    """Raise InvalidArgumentError for a range without bounds and without `everything`, and for `everything` with bounds.
+    A bound that the caller's program lost must not empty the table."""
     is_unbounded = lower is None and upper is None
     if is_unbounded and not everything:
         raise InvalidArgumentError(
@@ -57,7 +57,7 @@ def check_everything_is_meant(lower: Any, upper: Any, *, everything: bool, conse
 
 
 def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
-    """The ordered columns of the range: any primitive top-level columns, nullable and floating point ones included."""
+    """The ordered columns of the range: any primitive top-level columns, including nullable and floating point ones."""
     if on is None:
         return KeyColumns.of(draft.schema, draft.key_field_ids)
     if isinstance(on, str):
@@ -66,7 +66,7 @@ def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
 
 
 def named_columns(schema: Schema, on: Sequence[str]) -> KeyColumns:
-    """The ordered columns of these names."""
+    """The ordered columns with these names."""
     names = [field.name for field in schema.fields]
     for name in on:
         if name not in names:

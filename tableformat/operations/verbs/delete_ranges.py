@@ -1,4 +1,4 @@
-"""`delete_ranges`: delete many half-open ranges in one snapshot, without reading any row (CP-86)."""
+"""`delete_ranges`: delete many half-open ranges in one snapshot, without reading rows (CP-86)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UPPER: Final = "upper_"
 
 
 def delete_ranges(draft: Draft, *, ranges: Any, mode: str = "auto") -> None:
-    """Stage one range delete of all ranges; with "scan" the delete of the rows that are found in them."""
+    """Stage one range delete of all ranges; with "scan", the delete of the rows found in them."""
     one_of(mode, MODES, option="mode")
     if mode == "range":
         refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
@@ -41,8 +41,8 @@ def delete_ranges(draft: Draft, *, ranges: Any, mode: str = "auto") -> None:
 
 
 def spans_of_ranges(draft: Draft, ranges: pa.Table) -> SpanArray:
-    """CP-86: the union of the ranges. InvalidArgumentError for a row without a bound, with a value after a null, and
-    for one whose lower bound is above the upper bound; UnknownColumnError for a column that the table lacks."""
+    """CP-86: the union of the ranges. Raises InvalidArgumentError for a row without a bound, with a value after a null,
+    or with a lower bound above its upper bound. Raises UnknownColumnError for a column that the table lacks."""
     key = named_columns(draft.schema, _columns(draft, ranges.column_names))
     lower = _cuts(ranges, key, _LOWER)
     upper = _cuts(ranges, key, _UPPER)
@@ -54,7 +54,7 @@ def spans_of_ranges(draft: Draft, ranges: pa.Table) -> SpanArray:
 
 
 def _columns(draft: Draft, names: list[str]) -> list[str]:
-    """The columns of the ranges, in the order in which the table of ranges has them."""
+    """The columns of the ranges, in the order of the table of ranges."""
     if len(set(names)) < len(names) or not names:
         raise InvalidArgumentError(f"ranges has the columns {names}: give each bound one column. Nothing was changed.")
     found: dict[str, None] = {}
@@ -73,7 +73,7 @@ def _columns(draft: Draft, names: list[str]) -> list[str]:
 
 
 def _cuts(ranges: pa.Table, key: KeyColumns, side: str) -> CutArray:
-    """The cuts of one side. Leading values bind columns; from the first null, or column that is not there, it is open
+    """The cuts of one side. Leading values bind columns. From the first null or missing column on, the range is open
     among the rows with these values."""
     columns, bound = [], []
     for name, key_type in zip(key.names, key.types, strict=True):

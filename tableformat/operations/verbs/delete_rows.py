@@ -1,4 +1,4 @@
-"""`delete_rows`: delete the rows that equal given values, without reading any."""
+"""`delete_rows`: delete the rows that equal given values, without reading rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MODES: Final = ("equality", "scan")
 def delete_rows(draft: Draft, *, keys: Any, mode: str = "equality") -> None:
     """Stage one equality delete on the columns of `keys`; null equals null (DA-4).
 
-    With `mode="scan"` the rows are found, by spans of one value each, and deleted by position. Raises InvalidKeyError
-    for floating point and nested columns (DA-5), UnknownColumnError for others that the table lacks.
+    With `mode="scan"`, the rows are found by spans of one value each and deleted by position. Raises InvalidKeyError
+    for floating point and nested columns (DA-5), UnknownColumnError for columns that the table lacks.
     """
     one_of(mode, MODES, option="mode")
     reader = as_reader(keys, what="keys")

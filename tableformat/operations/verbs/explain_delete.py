@@ -1,4 +1,4 @@
-"""What a delete would write, and why: nothing is staged, no data file is opened."""
+"""Explains the form of a delete and its reason. Nothing is staged, and no data file is opened."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class DeletePart:
 
 
 def explain_blind_delete(draft: Draft, where: BooleanExpression) -> list[DeletePart]:
-    """What `delete` stages for a filter that a blind delete can express; for any other none. Reads manifests alone."""
+    """The changes that `delete` stages for a filter that a blind delete can express; empty for any other filter. Reads
+    only manifests."""
     conditions = key_conditions(bind_filter(where, draft.schema))
     if conditions is None or not all(each.points or each.interval or draft.has_key for each in conditions):
         return []
@@ -41,7 +42,7 @@ def explain_blind_delete(draft: Draft, where: BooleanExpression) -> list[DeleteP
 
 
 def at_most(files: Sequence[RowTask]) -> DeletePart:
-    """SQ-45: what a delete reaches at most, as `dry_run="metadata"` states it."""
+    """SQ-45: the upper limit of the rows that a delete affects, as stated by `dry_run="metadata"`."""
     found = DeleteEstimate.of(task.data_file for task in files)
     return DeletePart(
         "reaches at most",
@@ -51,7 +52,7 @@ def at_most(files: Sequence[RowTask]) -> DeletePart:
 
 
 def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
-    """The removal of data files all of whose rows match."""
+    """The removal of data files whose rows all match."""
     if not files:
         return DeletePart("nothing", "no data file can hold a row that matches")
     rows = sum(each.data_file.record_count for each in files)
@@ -63,7 +64,7 @@ def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
 
 
 def explain_delete_of_keys(draft: Draft, columns: Sequence[str]) -> DeletePart:
-    """What a delete writes of keys whose columns lead the key."""
+    """The form of a delete of keys whose columns lead the key."""
     if draft.blind_deletes != BLIND_DELETES_DEFAULT:
         return _values_part(draft, ", ".join(columns), BlindForm.KEYS)
     is_equality = draft.prefix_encoding == "equality"
@@ -81,7 +82,7 @@ def _blind_parts(draft: Draft, conditions: Sequence[KeyCondition]) -> Iterator[D
 
 
 def _values_part(draft: Draft, pinned: str, form: BlindForm) -> DeletePart:
-    """Of columns that have values; of all rows where there are none."""
+    """The form of a delete of columns pinned to values, or of all rows without such columns."""
     named = f"the key ({', '.join(draft.key_names)})" if draft.has_key else "a key, which the table does not have"
     if draft.blind_deletes != BLIND_DELETES_DEFAULT:
         return DeletePart("equality delete", f"{pinned} has values, and {BLIND_DELETES} is {draft.blind_deletes!r}")

@@ -1,4 +1,5 @@
-"""`merge`: rows of a source are compared with the table's, and clauses say what is changed, deleted and added."""
+"""`merge`: matches rows of a source with rows of the table; clauses decide which rows are changed, deleted and
+added."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ _UPDATES = (Action.UPDATE, Action.UPDATE_ALL)
 
 
 def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
-    """Stage what the clauses say: position deletes of target rows (CP-29), and changed and inserted rows.
+    """Stage the result of the clauses: position deletes of target rows (CP-29), and changed and inserted rows.
 
-    The source is held in memory. Of the target the columns that `on` and predicates name are read, where the source's
-    values can be; whole rows only of those that an update changes (CP-6).
+    The source is held in memory. From the target, the columns that `on` and predicates use are read, in files that may
+    contain values of the source. Whole rows are read only if an update changes them (CP-6).
     """
     schema = arrow_schema(draft.schema)
     rows = as_reader(source, schema=schema, what="the source of a merge").read_all()
@@ -62,7 +63,7 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
 
 
 def _targets(draft: Draft, sides: Sides) -> FoundRows:
-    """CP-29: the live rows that may match, or with clauses for the others all of them."""
+    """CP-29: the live rows that may match, or all live rows if clauses need rows without a match."""
     if sides.statement.has(When.NOT_MATCHED_BY_SOURCE):
         tasks = list(draft.plan())
     else:
@@ -71,7 +72,7 @@ def _targets(draft: Draft, sides: Sides) -> FoundRows:
 
 
 def _check_one_match(draft: Draft, sides: Sides, targets: FoundRows, matches: Matches) -> None:
-    """CP-28: DuplicateKeyError for a target row that more than one source row matches."""
+    """CP-28: raise DuplicateKeyError if several source rows match a target row."""
     if sides.statement.may_match_many:
         return
     repeated = np.flatnonzero(matches.target[1:] == matches.target[:-1])
@@ -91,7 +92,7 @@ def _check_one_match(draft: Draft, sides: Sides, targets: FoundRows, matches: Ma
 def _stage_targets(
     draft: Draft, sides: Sides, targets: FoundRows, matches: Matches, written: Mapping[int, Assignments]
 ) -> Iterator[pa.Table]:
-    """The changed rows; they and the rows that go are deleted by position at once."""
+    """The changed rows. These and the removed rows are deleted by position in one step."""
     updates = [place for place, clause in enumerate(sides.statement.clauses) if clause.action in _UPDATES]
     found = matches.only(matches.clause >= 0)
     changed = found.only(np.isin(found.clause, updates))

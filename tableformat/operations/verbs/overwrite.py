@@ -1,4 +1,4 @@
-"""`overwrite`: replace the rows that match a filter, or all rows, by new ones."""
+"""`overwrite`: replace the rows that match a filter, or all rows, with new ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def overwrite(
     allow_outside: bool = False,
     on_refused: str = "fail",
 ) -> None:
-    """Stage the delete of what matches, by the cheapest exact way, and the rows, in one step: the rows stay.
+    """Stage the delete of the matching rows, in the cheapest exact form, and the new rows, in one step: the delete does
+    not reach the new rows.
 
-    A row that does not match is refused unless `allow_outside` (RP-24); what matches is deleted whatever rows are
-    diverted.
+    A row that does not match is rejected unless `allow_outside` is set (RP-24). All matching rows are deleted, even if
+    some new rows are diverted.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     draft.begin_verb()
@@ -37,6 +38,6 @@ def overwrite(
 
 
 def inside_of(where: BooleanExpression, schema: Schema) -> InsideFilter | None:
-    """RP-24: what rows must match to be in the place of what does; None where everything matches."""
+    """RP-24: the condition that new rows must match; None if every row matches."""
     bound = bind_filter(where, schema)
     return None if bound is TRUE else InsideFilter(bound, f"what is overwritten, {filter_text(where)}")

@@ -1,4 +1,4 @@
-"""Gives a new name to a file that is added and that a job might remove under its current name (LK-31, decision 54)."""
+"""Gives a new name to an added file that a job might remove under its current name (LK-31, decision 54)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _DATA: Final = "/data/"
 
 
 def with_own_names(draft: Draft, files: Sequence[DataFile]) -> tuple[DataFile, ...]:
-    """LK-31: the files, those that a job of this or another table might remove under a new name, which is there when
-    this returns and is removed with the other files of the draft. The former names stay."""
+    """LK-31: the files, with a new name for each one that a job of this or another table might remove. The new name
+    exists when this returns, and is removed with the other files of the draft. The former names stay."""
     removable = _Removable(draft.view.metadata, draft.view.io)
     created = CreatedFiles(draft.context)
     named = [_named(draft, file, created) if removable.has(file.file_path) else file for file in files]
@@ -53,7 +53,7 @@ def _no_bytes(names: tuple[DataFile, DataFile]) -> int:  # noqa: ARG001  a name 
 
 
 class _Removable:
-    """Which files a job might remove: those that are the table's own, and those in the directory of another table."""
+    """The files that a job might remove: files of the table itself, and files in the directory of another table."""
 
     def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
         self._io = io
@@ -78,7 +78,7 @@ class _Removable:
 
 
 def _around(location: str) -> Iterator[str]:
-    """The directories in whose directory `data` the file lies."""
+    """The directories whose subdirectory `data` contains the file."""
     end = location.find(_DATA)
     while end >= 0:
         yield location[:end]

@@ -31,11 +31,11 @@ def replace_interval(
     blind: bool = False,
     on_refused: str = "fail",
 ) -> None:
-    """Stage the rows, and the delete of the interval before(lower) .. before(upper) of the columns `on`.
+    """Stage the rows, and the delete of the interval from before `lower` to before `upper` of the columns `on`.
 
-    Sub-intervals without new rows become empty. A row outside the interval is refused: repeating the call would add it
-    again. The interval is deleted whatever rows are diverted: its bounds are the caller's and not the rows'. `blind`
-    writes a range delete and looks at no file, as a draft of several verbs has to.
+    Sub-intervals without new rows become empty. A row outside the interval is rejected, because repeating the call
+    would add it again. The interval is deleted even if rows are diverted: its bounds come from the caller, not from the
+    rows. `blind` writes a range delete without checking any file; a draft of several operations requires it.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     check_everything_is_meant(lower, upper, everything=everything, consequence="every row would be replaced")
@@ -44,7 +44,7 @@ def replace_interval(
 
 
 def inside_interval(columns: KeyColumns, lower: Any, upper: Any) -> InsideSpans:
-    """RP-19: the interval that rows have to lie in."""
+    """RP-19: the interval that must contain the rows."""
     span = span_of_bounds(columns, _as_bound(lower), _as_bound(upper))
     return InsideSpans(span, f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}")
 
@@ -52,8 +52,8 @@ def inside_interval(columns: KeyColumns, lower: Any, upper: Any) -> InsideSpans:
 def replace_partition(
     draft: Draft, *, rows: Any, partition: str | BoundLike, blind: bool = False, on_refused: str = "fail"
 ) -> None:
-    """Stage the rows, and the delete of one range partition; see `replace_interval`. `partition` is its name, as it is
-    listed (RP-14), or its bound."""
+    """Stage the rows, and the delete of one range partition; see `replace_interval`. `partition` is its name in the
+    list (RP-14), or its bound."""
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     defined = draft.context.range_partitions
     if defined is None:
@@ -77,8 +77,8 @@ def _stage(draft: Draft, rows: Any, inside: InsideSpans, *, blind: bool, on_refu
 
 
 def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[Range]:
-    """What a partition covers: one range, and all that no bound does for the default one. InvalidArgumentError where
-    there is no such partition."""
+    """The ranges that a partition covers: one range, or all uncovered ranges for the default partition. Raises
+    InvalidArgumentError if the partition does not exist."""
     if partition == "default" and defined.has_default:
         return default_ranges(defined)
     if isinstance(partition, str):
@@ -100,7 +100,7 @@ def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[R
 
 
 def _as_bound(value: Any) -> tuple[Any, ...] | None:
-    """A bound as `span_of_bounds` takes it; a single value stands for a tuple of one, and None is open."""
+    """A bound for `span_of_bounds`. A single value means a tuple of one value, and None is open."""
     if value is None or isinstance(value, tuple):
         return value
     return tuple(value) if isinstance(value, list) else (value,)

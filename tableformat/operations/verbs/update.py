@@ -1,4 +1,4 @@
-"""`update`: rows that match a filter get other values in some columns."""
+"""`update`: sets new values in some columns of the rows that match a filter."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tableformat.operations.finding.sql_columns import SqlColumns
 from tableformat.write.rows.rows import as_reader
 
 _ALIAS: Final = "updated"
-"""What expressions may call the table."""
+"""The alias of the table in expressions."""
 
 
 def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
-    """Stage the rows that match with their new values, and position deletes of what they were (CP-6).
+    """Stage the matching rows with their new values, and position deletes of the old rows (CP-6).
 
-    Rows of a table with row lineage become new rows with new ids.
+    In a table with row lineage, they become new rows with new ids.
     """
     if where is None:
         raise InvalidPredicateError("update needs a filter; update(where='true', ...) changes every row.")
@@ -45,7 +45,8 @@ def _sql_columns(draft: Draft) -> SqlColumns:
 
 
 def _conformed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str]) -> Iterable[pa.RecordBatch]:
-    """A text that is meant as a value has another type as SQL: 2026-01-31 is 1994."""
+    """The rows in the types of the table. If a text was meant as a value, its SQL result has another type: 2026-01-31
+    is 1994."""
     try:
         return draft.conformed(rows)
     except SchemaMismatchError as error:
@@ -58,7 +59,7 @@ def _conformed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str]) -> 
 
 
 def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa.Table]:
-    """The SQL expressions by their columns, and one row of the other values."""
+    """The SQL expressions by their columns, and one row with the other values."""
     if not given:
         raise InvalidArgumentError("set names at least one column and its new value: set={'price': 'price * 2'}.")
     names = draft.schema.column_names
@@ -85,7 +86,7 @@ def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa
 
 
 def _changed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str], values: pa.Table) -> pa.Table:
-    """The rows with their new values: expressions see the old ones."""
+    """The rows with their new values. Expressions use the old values."""
     given = {_ALIAS: rows.rename_columns(_sql_columns(draft).internal(_ALIAS, rows.column_names))}
     told = f"set={dict(expressions)!r}"
     new = computed(draft.schema, expressions, given, source=_ALIAS, where=told) if expressions else pa.table({})
