@@ -1,7 +1,7 @@
-"""Copy-on-write: the rows of a data file that a delete leaves, written to files of their own (SP-21).
+"""Copy-on-write: the remaining rows of a data file after a delete, written to new files (SP-21).
 
-A function of plain data, so that any process can run it: what it needs travels in the file and the context, what it
-made comes back as StagedFiles. Nothing is committed here.
+This is a function of plain data, so that any process can run it: its input is in the file and the context, and its
+result is StagedFiles. It commits nothing.
 """
 
 from __future__ import annotations
@@ -26,45 +26,48 @@ from tableformat.write.staged import StagedFiles
 
 @dataclass(frozen=True, slots=True)
 class CarriedFile:
-    """A data file of which rows go, and the others to another file."""
+    """A data file with some rows that are deleted and others that are written to another file."""
 
     task: RowTask
     deleted: PositionSet
-    """Live rows that go."""
+    """Live rows that are deleted."""
     is_staged: bool
-    """Whether a verb of the same transaction wrote it: it gives its rows no ids before it is committed."""
+    """Whether an operation of the same transaction wrote the file. Its rows have no ids until it is committed."""
 
 
 @dataclass(frozen=True)
 class CarryContext:
-    """What all files of one table version share. Picklable."""
+    """Data shared by all files of one table version. Picklable."""
 
     read: ReadContext
     write: WriteContext
 
     @staticmethod
     def of(view: SnapshotView, write: WriteContext) -> CarryContext:
-        """MT-49: on a v3 table rows keep their row id and the number of their last change."""
+        """The context for a view. MT-49: in a v3 table, rows keep their row id and the sequence number of their last
+        change."""
         if view.metadata.format_version >= 3:
             write = write.with_row_lineage()
         return CarryContext(ReadContext.of(view, [field.name for field in write.schema.fields]), write)
 
 
 Carry: TypeAlias = Callable[[Sequence[CarriedFile], CarryContext], Generator[tuple[int, StagedFiles], None, None]]
-"""Has the rows written somewhere, and gives the index of each file with what was written, as they are done. Closed
-early, it removes what it has not given."""
+"""Lets the rows be written somewhere, and yields the index of each file with its written files, in order of completion.
+If it is closed early, it removes files that it has not yielded."""
 
 
 def carry_here(files: Sequence[CarriedFile], context: CarryContext) -> Generator[tuple[int, StagedFiles], None, None]:
-    """In this thread, one file after the other: Arrow decodes and encodes the columns of one in threads."""
+    """Write the rows in this thread, one file at a time. Arrow decodes and encodes the columns of a file in threads."""
     for index, file in enumerate(files):
         yield index, write_carried_rows(file, context)
 
 
 def write_carried_rows(file: CarriedFile, context: CarryContext) -> StagedFiles:
-    """Write the live rows of the file that are not deleted, in the table's default spec; no file is left on failure.
+    """Write the live rows of the file that are not deleted, in the default spec of the table. No file remains after a
+    failure.
 
-    Row ids of a staged file are those that it stores. In bounded memory: row groups come one after the other.
+    Rows of a staged file have the row ids that it stores. Memory is bounded, because row groups are processed one at a
+    time.
     """
     known = file.task.known_positions if isinstance(file.task, NarrowedTask) else None
     rest = NarrowedTask(

@@ -1,4 +1,4 @@
-"""The filters of deletes that scan for their rows, in the summary of their snapshot (RP-13)."""
+"""Records the filters of deletes that scan for rows, in the summary of their snapshot (RP-13)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_reti
 
 
 def record_filters(draft: Draft, *filters: BooleanExpression) -> None:
-    """RP-13: while a range is retired, a snapshot that scanned for rows states the filters of its deletes, which
-    `restore` may apply to the range. None for an UPDATE or MERGE, which changes no retired row."""
+    """RP-13: while a range is retired, add the filters of the deletes to the summary of a snapshot that scanned for
+    rows. `restore` may apply them to the range. Without filters for an UPDATE or MERGE, which changes no retired row.
+    """
     if has_retired_ranges(draft.view):
         known = json.loads(draft.said.get(DELETE_FILTERS) or "[]")
         added = [json.loads(each.model_dump_json()) for each in filters]

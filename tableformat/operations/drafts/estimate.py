@@ -1,4 +1,4 @@
-"""`dry_run="metadata"`: what a delete reaches at most, without opening a data file (CP-88)."""
+"""`dry_run="metadata"`: the upper limit of a delete, without opening a data file (CP-88)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tableformat.scan.planner import plan_scan
 
 
 class EstimatingDraft(Draft):
-    """A draft that notes what its verb would delete by, writes no file and shows no row to the verb."""
+    """A draft that records the filters and spans of its operation. It writes no file, and the operation finds no
+    rows."""
 
     def __init__(self, iceberg: IcebergTable, branch: str) -> None:
         super().__init__(iceberg, branch)
@@ -42,7 +43,7 @@ class EstimatingDraft(Draft):
         return ()
 
     def estimate(self, options: CommitOptions) -> DeleteEstimate:
-        """CP-83 is checked as the commit would."""
+        """The estimate. CP-83 is checked as in the commit."""
         self._write_blind_deletes()
         if options.if_unchanged_since is not None:
             scope = replace(self._scope.on(self.view, (), self.schema), snapshot_id=options.if_unchanged_since)
@@ -63,7 +64,7 @@ class EstimatingDraft(Draft):
 def estimate_verb(
     verb: Callable[[Draft], None], new_draft: Callable[[], EstimatingDraft], options: CommitOptions
 ) -> CommitResult:
-    """The result of a verb that only deletes, estimated from metadata at the head of the branch."""
+    """The result of an operation that only deletes, estimated from metadata at the head of the branch."""
     started = time.perf_counter()
     draft = new_draft()
     if draft.is_applied(options):

@@ -1,4 +1,4 @@
-"""A filter that was given on one snapshot, for the data files of a later head."""
+"""Applies a filter that was given for one snapshot to the data files of a later head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def filter_at(head: SnapshotView, where: BooleanExpression | None, planned: Sche
     try:
         return file_filter(view, where)
     except InvalidArgumentError:
-        # A column that the filter names has another shape in the head: no file can be ruled out.
+        # A column of the filter has another shape in the head, so no file can be excluded.
         return lambda _data: True
 
 

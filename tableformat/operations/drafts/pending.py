@@ -1,4 +1,4 @@
-"""A draft on its way to the commit, and the result."""
+"""A draft that is ready for the commit, and its commit."""
 
 from __future__ import annotations
 

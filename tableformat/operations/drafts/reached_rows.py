@@ -1,4 +1,4 @@
-"""Which rows of a draft the keyed deletes reach that others committed while it read (CP-6, SP-20)."""
+"""Finds the rows of a draft that concurrently committed keyed deletes also reach (CP-6, SP-20)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _THREADS: Final = max(4, os.cpu_count() or 1)
 
 
 class ReachedRows:
-    """Finds out by reading the delete columns of the data files, as a scan does, and only where bounds leave it open.
-    What is known of a delete and a data file is not asked again by the next attempt to commit."""
+    """Reads the delete columns of the data files, like a scan, and only if their bounds do not decide. Results for a
+    delete and a data file are kept for the next commit attempt."""
 
     def __init__(self) -> None:
         self._missed: dict[str, frozenset[FileKey]] = {}
-        """Deletes that reach no row of a data file that matters."""
+        """Path of a data file -> deletes that reach no relevant row of it."""
 
     def files(
         self,
@@ -32,8 +32,8 @@ class ReachedRows:
         data_files: Sequence[DataFile],
         rows: Mapping[str, PositionSet],
     ) -> frozenset[str]:
-        """The paths of those data files of which a delete reaches one of the rows at `rows[path]`; of a file that has
-        no entry there, any row. All of them are live in `head`."""
+        """The paths of the data files in which a delete reaches one of the rows at `rows[path]`, or any row if the file
+        has no entry there. All of the files are live in `head`."""
         asked: dict[frozenset[FileKey], list[DataFile]] = {}
         keys = frozenset(map(file_key, deletes))
         for data in data_files:

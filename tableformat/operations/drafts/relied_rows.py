@@ -1,4 +1,4 @@
-"""Rows that a draft found in the table and because of which it adds no others (CP-38)."""
+"""Existing rows that make a draft skip an insert; checked again at commit (CP-38)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tableformat.operations.drafts.reached_rows import ReachedRows
 FindRows: TypeAlias = Callable[[], Iterable[tuple[DataFile, PositionSet]]]
 """Finds rows by their positions in committed data files."""
 _UNFOUND_ROWS_MAX: Final = 1_000_000
-"""Rows up to which they are looked for when a commit meets another head, and their keys held until then."""
+"""Maximum number of rows whose keys are held until a commit meets another head, and that are only found then."""
 
 
 class ReliedRows:
-    """The rows, and which deletes of others take some of them. Few commits ask, so the rows may be found then."""
+    """These rows, and the deletes of others that remove some of them. Few commits need them, so finding the rows may be
+    postponed until then."""
 
     def __init__(self) -> None:
         self._unfound: list[FindRows] = []
@@ -27,7 +28,7 @@ class ReliedRows:
         self._reached = ReachedRows()
 
     def add(self, find: FindRows, row_count: int) -> None:
-        """`row_count`: of how many rows `find` holds the keys."""
+        """Add rows. `row_count` is the number of rows whose keys `find` holds."""
         self._unfound.append(find)
         self._unfound_rows += row_count
         if self._unfound_rows > _UNFOUND_ROWS_MAX:
@@ -41,7 +42,8 @@ class ReliedRows:
     def reached(
         self, head: SnapshotView, deletes: Sequence[DeleteFile], data_files: Sequence[DataFile]
     ) -> frozenset[str]:
-        """The paths of those of these files, live in `head`, in which one of the deletes takes one of the rows."""
+        """The paths of the files in which one of the deletes removes one of the rows. All of the files are live in
+        `head`."""
         return self._reached.files(head, deletes, data_files, self._positions)
 
     def _find(self) -> None:

@@ -1,8 +1,8 @@
-"""What a replacement deletes, found on the head of each attempt (RP-19).
+"""Finds the rows and files that a replacement deletes, on the head of each attempt (RP-19).
 
 replaced         [================)
-head        [--]  [--]  [----]  [----]     in the middle: removed; on the right: one range delete of what is replaced
-next head   [--]  [--]  [----]  [----] []  somebody appended: looked at anew
+head        [--]  [--]  [----]  [----]     in the middle: removed; on the right: one range delete of the interval
+next head   [--]  [--]  [----]  [----] []  another commit appended: checked again
 """
 
 from __future__ import annotations
@@ -22,33 +22,38 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.ranges.dropped import DroppedFiles, files_in_spans, live_delete_files
 
 _PLANNED_ATTEMPTS: Final = 2
-"""After so many lost races a replacement is written blind: it has to get through beside writers that never pause."""
+"""After this many lost races, a replacement is written blind, so that it succeeds despite continuous concurrent
+writers."""
 
 
 class ReplacedSpans:
-    """Adds to a change the removal of all rows in some spans. The commit asserts the head that it was made for, so
-    that nothing can come between."""
+    """Adds the removal of all rows in some spans to a change. The commit asserts the head that it was made for, so no
+    other commit can come in between."""
 
     def __init__(self, branch: str, spans: SpanArray, write: Callable[[], DeleteFile]) -> None:
-        """Of what the branch has. `write` writes the range delete of the spans."""
+        """Remove rows of `branch`. `write` writes the range delete of the spans."""
         self._branch = branch
         self.spans = spans
         self._write = write
         self._delete: DeleteFile | None = None
         self.change: TableChange | None = None
-        """What was made last."""
+        """The change of the last attempt."""
         self.deleted_row_count: int | None = None
-        """Rows that went, where whole files did and no delete had reached them; None where nobody counted."""
+        """Number of deleted rows, if whole files were removed and no delete had reached them; None if they were not
+        counted."""
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """Of the columns that the spans go by."""
+        """The field ids of the columns of the spans."""
         return self.spans.key.field_ids
 
     def added_to(self, change: TableChange, head: SnapshotView, attempt: int) -> TableChange:
-        """RP-19: the change for this head. Without a file to remove and without a row it has its range delete all the
-        same: a batch that finds nothing is committed, and so is known when it is repeated (CP-14). So has a branch that
-        is published: its target may have rows there that the branch has not (MT-31)."""
+        """RP-19: the change for this head.
+
+        It has its range delete even without a file to remove and without new rows. So a batch that finds nothing is
+        committed, and is recognised when it is repeated (CP-14). A published branch also gets the range delete, because
+        its target may have rows there that the branch lacks (MT-31).
+        """
         is_planned = attempt <= _PLANNED_ATTEMPTS
         is_published = publish_target_of(head.metadata, self._branch) is not None
         found = files_in_spans(head, self.spans) if is_planned else DroppedFiles()
@@ -71,7 +76,7 @@ class ReplacedSpans:
         return self.change
 
     def remove_unused(self, committed: TableChange, io: FileIO) -> None:
-        """Remove the range delete that an earlier attempt needed and the committed one did not."""
+        """Remove the range delete if an earlier attempt needed it and the committed one did not."""
         if self._delete is not None and self._delete not in committed.added_delete_files:
             remove_leftovers(io, (self._delete.file_path,))
 

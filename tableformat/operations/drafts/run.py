@@ -1,4 +1,4 @@
-"""Runs a verb: stages and commits it, and stages it again where another commit invalidated what it read."""
+"""Runs an operation: stages and commits it, and stages it again if another commit invalidated what it read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tableformat.operations.options import CommitOptions
 from tableformat.write.rows.rows import as_reader
 
 _STAGE_ATTEMPTS = 5
-"""Times that a verb which reads the table is staged from the start; blind verbs never need a second one."""
+"""Maximum number of times that an operation that reads the table is staged from the start. Blind operations never need
+a second time."""
 
 
 def run_verb(
     verb: Callable[[Draft], None], new_draft: Callable[[], Draft], options: CommitOptions, *, one_shot: bool
 ) -> CommitResult:
-    """Run one verb in a snapshot of its own.
+    """Run one operation in its own snapshot.
 
-    A verb that read the table, such as `delete(mode="scan")`, is run again on the newest snapshot when a concurrent
-    commit changed what it read, or expired the snapshot that it reads, unless its rows come from a reader that can be
-    consumed only once.
-    Files of a failed attempt are removed before the error reaches the caller.
+    An operation that read the table, such as `delete(mode="scan")`, is run again on the newest snapshot if a concurrent
+    commit changed what it read, or expired its snapshot. This is not possible if its rows come from a reader that can
+    be consumed only once. Files of a failed attempt are removed before the error reaches the caller.
     """
     started = time.perf_counter()
     attempts = 0
@@ -52,21 +52,21 @@ def run_verb(
             draft.refresh()
             continue
         except CorruptFileError:
-            # Files of a snapshot that a handle has kept since before it expired are gone, and nothing is damaged.
+            # The handle has kept a snapshot that has expired: its files are deleted, but nothing is damaged.
             if one_shot or attempt == _STAGE_ATTEMPTS or not draft.has_expired():
                 raise
             attempts += 1
             continue
-        # Attempts are those of a commit: a verb that finds nothing left to do has none (CP-17).
+        # Attempts are commit attempts: an operation with nothing left to do has none (CP-17).
         return replace(result, attempts=result.attempts + attempts) if result.attempts else result
     raise AssertionError("the last attempt returns or raises")
 
 
 def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: CommitOptions) -> CommitResult:
-    """What a verb that deletes would delete at the head of the draft's branch; nothing is committed.
+    """The rows that an operation would delete at the head of the draft's branch. Nothing is committed.
 
-    The verb is staged as it was asked for, so that what is wrong with it is an error here too; a blind delete, which
-    counts nothing, is staged again in the form that finds its rows. `verb` can be staged twice.
+    The operation is staged as requested, so that its errors are also raised here. A blind delete counts no rows, so it
+    is staged again in the form that finds its rows. `verb` can be staged twice.
     """
     started = time.perf_counter()
     draft = new_draft()
@@ -87,13 +87,13 @@ def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: C
 
 
 def _finding_rows(verb: partial[None]) -> partial[None]:
-    """The verb in the form that finds its rows, where it can be told so."""
+    """The operation in the form that finds its rows, if it has a `mode`."""
     has_modes = "mode" in signature(verb.func).parameters
     return partial(verb.func, **{**verb.keywords, "mode": "scan"}) if has_modes else verb
 
 
 def repeatable(verb: partial[None], rows: Any) -> partial[None]:
-    """The verb with rows that can be read twice, held in memory where they could not."""
+    """The operation with rows that can be read twice. Rows from a one-shot reader are held in memory."""
     if not is_one_shot(rows):
         return verb
     held = as_reader(rows).read_all()
@@ -101,6 +101,6 @@ def repeatable(verb: partial[None], rows: Any) -> partial[None]:
 
 
 def is_one_shot(rows: Any) -> bool:
-    """Whether the rows can be read only once, so that a verb cannot be staged a second time."""
+    """Whether the rows can be read only once, so that an operation cannot be staged a second time."""
     replayable = (pa.Table, pa.RecordBatch, list, tuple, dict, type(None))
     return not isinstance(rows, replayable) and (hasattr(rows, "read_next_batch") or hasattr(rows, "__next__"))

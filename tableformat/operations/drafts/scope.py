@@ -22,42 +22,42 @@ class Scope:
     """The spans and filters of a draft's deletes, collected as its operations stage them."""
 
     def __init__(self, since: int) -> None:
-        """`since`: the snapshot after which no row may have come."""
+        """`since` is the snapshot after which no row may have been added."""
         self._since = since
         self._spans: list[SpanArray] = []
         self._filters: list[BooleanExpression | None] = []
         self._is_stated = False
-        """The current operation has a filter, which is more precise than the spans that it becomes."""
+        """Whether the current operation has a filter, which is more precise than the resulting spans."""
 
     def begin_verb(self) -> None:
-        """What is added from now on belongs to the next operation."""
+        """Start the next operation: everything added from now on belongs to it."""
         self._is_stated = False
 
     def state(self, where: BooleanExpression | None) -> None:
-        """All rows that the current operation deletes match this filter."""
+        """Add a filter that all rows deleted by the current operation match."""
         self._filters.append(where)
         self._is_stated = True
 
     def add_spans(self, spans: SpanArray) -> None:
-        """The operations delete rows that these spans cover."""
+        """Add spans whose rows the operations delete."""
         if len(spans) and not self._is_stated:
             self._spans.append(spans)
 
     def on(self, head: SnapshotView, reads: Sequence[Callable[[DataFile], bool]], planned: Schema) -> UnchangedScope:
-        """The scope for the head that the change meets; `reads`: which data files the operations read. `planned`: the
-        schema that filters are in."""
+        """The scope for the head of the commit. `reads` tests whether the operations read a data file. `planned` is the
+        schema of the filters."""
         stated = [filter_at(head, where, planned) for where in self._filters]
         tests = [*reads, *stated, *(may_meet(spans, head) for spans in self._spans)]
         return UnchangedScope(self._since, lambda data: any(test(data) for test in tests))
 
     @property
     def spans(self) -> tuple[SpanArray, ...]:
-        """The spans of the deletes, each array over columns of its own."""
+        """The spans of the deletes, each array over its own columns."""
         return tuple(self._spans)
 
     @property
     def filters(self) -> tuple[BooleanExpression | None, ...]:
-        """The filters that were stated."""
+        """The filters that were added."""
         return tuple(self._filters)
 
     def __bool__(self) -> bool:
@@ -65,8 +65,8 @@ class Scope:
 
 
 def may_meet(spans: SpanArray, head: SnapshotView) -> Callable[[DataFile], bool]:
-    """Whether a data file may hold a row that the spans cover. Bounds of a column that has
-    another type in the head are not compared, and the file counts."""
+    """Whether a data file may hold a row that the spans cover. Bounds of a column with another type in the head are not
+    compared; then the answer is True."""
     schema = head.metadata.schema()
     now = [
         schema.find_field(field_id).field_type if schema.find_column_name(field_id) else None
