@@ -51,7 +51,7 @@ class ManifestRewrite:
 
 @dataclass(frozen=True, slots=True)
 class UnchangedScope:
-    """CP-83: the rows that the caller of an operation has read."""
+    """CP-83: the rows that must be unchanged since a snapshot that the caller of an operation read."""
 
     snapshot_id: int
     """The snapshot that the caller read; NO_SNAPSHOT for a branch without snapshots."""
@@ -99,8 +99,7 @@ class TableChange:
     coverage: CoverageChange | None = None
     """The change of the range partitions of the table."""
     may_match: Callable[[DataFile], bool] | None = None
-    """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any file can.
-    """
+    """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any can."""
     may_hold_moved_rows: Callable[[DataFile], bool] | None = None
     """SCAN_BASED: whether a data file that others added can hold new versions of rows that this change deletes. It
     matters if the others also deleted rows of files in which this change deletes rows. None: nothing was read at
@@ -118,7 +117,7 @@ class TableChange:
     deleted_row_count: int | None = None
     """Number of rows that the change deletes; None if they were not counted (CP-87)."""
     unchanged: UnchangedScope | None = None
-    """The rows that must not have changed since the caller read them (CP-83). None: no such check."""
+    """The scope in which no rows may have been added since the caller read it (CP-83). None: no such check."""
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (

@@ -120,8 +120,7 @@ def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> No
 
 def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetadata:
     """Restore the parent ids of the snapshots. PyIceberg clears the parent of a snapshot when the parent expires, as if
-    the table had begun with it. A consumer that follows a table snapshot by snapshot must see that history is missing.
-    """
+    the table had begun with it. A reader that follows a table snapshot by snapshot must see that history is missing."""
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in before.snapshots}
     snapshots = [
         snapshot.model_copy(update={"parent_snapshot_id": parents[snapshot.snapshot_id]})

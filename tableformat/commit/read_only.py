@@ -85,14 +85,14 @@ def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
     except sqlite3.OperationalError:
         return True
     except sqlite3.DatabaseError:
-        return False  # It is no SQLite file.
+        return False  # Not a SQLite file.
     return any(one_spelling(row[0] or "").startswith(directories) for row in rows)
 
 
 def _sqlite_file(catalog: Catalog) -> Path | None:
     """The SQLite file of the catalog, if it is a catalog of that kind."""
     uri = catalog.properties.get("uri")
-    return _file_of(uri) if uri is not None else None  # Some catalogs need no address.
+    return _file_of(uri) if uri is not None else None  # Some catalogs have no URI.
 
 
 @lru_cache(maxsize=16)

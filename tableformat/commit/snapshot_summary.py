@@ -24,8 +24,7 @@ ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
 """`true`: the snapshot has the same rows as its parent, although its operation is not `replace` (CF-4)."""
 
 DELETED_ROWS: Final = "tableformat.deleted-rows"
-"""Number of rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files.
-"""
+"""Rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files."""
 
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),

@@ -197,7 +197,7 @@ class TablePart:
             return
         snapshot = snapshot_by_id(outcome.metadata, self.producer.snapshot_id)
         if snapshot is None or snapshot.summary is None:
-            return  # Others have expired it since.
+            return  # It has expired in the meantime.
         report = CommitReport(
             table_name=identifier_text(self.handle.name()),
             snapshot_id=snapshot.snapshot_id,
@@ -258,7 +258,7 @@ NO_SNAPSHOT = 0
 
 def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:
     """Raise UnsupportedFeatureError if the format version of the table does not allow the change, or this library does
-    not write it. Rows are not added to a table whose range partitions this version of the library does not know (RP-1).
+    not write it. Rows are not added if the table has range partitions that this library version does not know (RP-1).
     """
     version = metadata.format_version
     kinds = {delete.kind for delete in change.added_delete_files}

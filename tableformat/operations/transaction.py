@@ -163,7 +163,7 @@ class Transaction:
                 lower=lower,
                 upper=upper,
                 everything=everything,
-                blind=True,  # RP-19: it has to reach what earlier verbs staged
+                blind=True,  # RP-19: it must reach rows that earlier operations staged
                 on_refused=on_refused,
             )
 

@@ -101,7 +101,7 @@ def adopt(iceberg: IcebergTable, key: Sequence[str], optional: Sequence[str]) ->
             *((SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),) if is_changed else ()),
             SetPropertiesUpdate(updates={KEY_FIELD_IDS: ",".join(map(str, ids))}),
         ),
-        is_tried_again=False,  # Rows of a branch that came meanwhile were not held against the key.
+        is_tried_again=False,  # Rows of a branch added in the meantime were not checked.
     )
     global_spec_id(iceberg)
 

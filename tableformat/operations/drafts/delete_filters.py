@@ -12,7 +12,7 @@ from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_reti
 
 def record_filters(draft: Draft, *filters: BooleanExpression) -> None:
     """RP-13: while a range is retired, add the filters of the deletes to the summary of a snapshot that scanned for
-    rows. `restore` may apply them to the range. Without filters for an UPDATE or MERGE, which changes no retired row.
+    rows. `restore` may apply them to the range. An UPDATE or MERGE has no filters, because it changes no retired row.
     """
     if has_retired_ranges(draft.view):
         known = json.loads(draft.said.get(DELETE_FILTERS) or "[]")

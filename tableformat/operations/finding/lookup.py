@@ -35,7 +35,7 @@ from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
 
 _FEW_KEYS: Final = 64
-"""Up to this number of keys, Bloom filters are checked, too."""
+"""Up to so many are asked of Bloom filters too."""
 
 _MANY_VALUES: Final = 256
 """From this number of values of the first key column on, the other columns are not used to select files."""

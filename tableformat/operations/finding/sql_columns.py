@@ -67,7 +67,7 @@ class SqlColumns:
             found = self._found(bare, parts[0], where)
             rest = node.parts[1:]
         if found is None:
-            return node  # DuckDB says that there is no such column: no internal name is like it.
+            return node  # DuckDB reports a missing column: no internal name is like it.
         alias, name = found
         if has_alike_fields(self.sides[alias].field(name).type):
             raise UnsupportedFeatureError(

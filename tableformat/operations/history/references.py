@@ -158,7 +158,7 @@ def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
         raise InvalidArgumentError("the branch 'main' cannot be dropped.")
     updates: tuple[TableUpdate, ...] = (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),)
     record = RETIRED_PREFIX + name
-    if record in iceberg.metadata.properties:  # RP-31: what the tag kept is gone with it
+    if record in iceberg.metadata.properties:  # RP-31: without the tag, the files are not kept
         updates += (RemovePropertiesUpdate(removals=[record]),)
     commit_updates(iceberg, (assert_ref(name, ref.snapshot_id),), updates)
 

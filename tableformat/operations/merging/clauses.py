@@ -40,8 +40,7 @@ class MergeClause:
     predicate: str | None = None
     """SQL text over both rows, or over the only one that exists."""
     updates: Mapping[str, Any] = field(default_factory=dict)
-    """New values by column of the target, for UPDATE and INSERT. Text is a SQL expression, anything else is the value.
-    """
+    """New values by column of the target, for UPDATE and INSERT. Text is a SQL expression, anything else a value."""
     except_columns: tuple[str, ...] = ()
     """Columns of the source that UPDATE_ALL and INSERT_ALL leave out."""
 

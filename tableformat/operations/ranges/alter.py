@@ -52,8 +52,7 @@ class Altered:
 
 
 Alteration = Callable[[DefinedPartitions], Altered]
-"""Called at every attempt with the current range partitions. Raises InvalidArgumentError if the change is not possible.
-"""
+"""Called at every attempt with the current range partitions. Raises InvalidArgumentError for an impossible change."""
 
 
 class PlannedAlteration(PlannedChange):

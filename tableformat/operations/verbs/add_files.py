@@ -77,8 +77,7 @@ def add_files(
 
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
     """LK-10: raise AlreadyExistsError for a live file, and for a file that a retained snapshot of the branch had. A
-    file that was removed with all of its rows is allowed. The rows of any other removed file may now be in other files.
-    """
+    file that was removed with all of its rows is allowed. Rows of any other removed file may be in other files."""
     given = {place_of(path): path for path in file_paths}
     names = {os.path.basename(path) for path in given}
     origins = {origin_of(path, draft.view.metadata.location): path for path in file_paths}

@@ -157,7 +157,7 @@ class AddedFile:
         if len(values) == 1:
             return values[0]
         if isinstance(source.field_type, StringType | BinaryType) and not nulls:
-            return UNDECIDED  # Writers may have shortened them.
+            return UNDECIDED  # Writers may have truncated the bounds.
         raise _several(field, values)
 
     def _check_names(self, metadata: TableMetadata) -> None:
