@@ -112,7 +112,7 @@ class SchemaChanges(UpdateSchema):
         return super().delete_column(path)
 
     def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
-        """Rename a column. Raises InvalidArgumentError if a CHECK constraint (CK-4) or a retention (MT-108) names it."""
+        """Rename a column. InvalidArgumentError where a CHECK constraint (CK-4) or a retention (MT-108) names it."""
         refuse_column_of_retention(self._base.properties, self._base.schema(), _dotted(path_from))
         refuse_column_of_check(self._base.properties, _dotted(path_from).rpartition(".")[2])
         return super().rename_column(path_from, new_name)

@@ -118,7 +118,7 @@ class _Picked(PlannedChange):
         """The change for this head.
 
         RP-6: the rows were checked against the range partitions at the time of staging, so now the bounds of the files
-        decide. CK-10: the rows were also checked against the constraints of that time.
+        decide. CK-10: the rows were checked against the constraints at that time, so changed constraints are checked.
 
         CP-23: if the history in which the snapshot was published has expired, its files show whether it was. CP-33:
         files that were compacted, too, cannot show it.
