@@ -19,6 +19,7 @@
     ├── RowsRefusedError                rows that do not fit the schema; has a report
     │   └── UncoveredRowsError          rows outside of all range partitions
     ├── DuplicateKeyError               a key occurs twice, but has to be unique
+    ├── StaleRowsError                  rows are older than the stored ones, and `on_stale` is "error"
     ├── AlreadyCommittedError           staged files that were committed before
     ├── BatchPartlyAppliedError         some tables of a transaction have its batch, others do not
     ├── CommitConflictError             another commit changed what this one relied on
@@ -168,6 +169,10 @@ class UncoveredRowsError(RowsRefusedError):
 
 class DuplicateKeyError(TableFormatError, ValueError):
     """A key occurs twice, but has to be unique. Nothing was committed."""
+
+
+class StaleRowsError(TableFormatError, ValueError):
+    """Rows or events are older than those that the table has, or deleted, for their keys. Nothing was committed."""
 
 
 class AlreadyCommittedError(TableFormatError):

@@ -36,6 +36,8 @@ CHECK_PREFIX: Final = "tableformat.check."
 """`tableformat.check.<name>`: the condition of a CHECK constraint, in Spark's SQL (CK-1)."""
 CHECK_EXPRESSION_PREFIX: Final = "tableformat.check-expression."
 """`tableformat.check-expression.<name>`: the same condition as JSON of an Iceberg expression (CK-1)."""
+ORDER_COLUMN: Final = "tableformat.order-column"
+"""The column by which a write of an older row or message is stale (CP-69)."""
 TRANSACTION_PREFIX: Final = "tableformat.txn."
 """`tableformat.txn.<ref>.<application_id>`: the last batch that the writer committed on the ref."""
 TRANSACTION_RETENTION_MS: Final = "tableformat.txn.retention-ms"
@@ -149,6 +151,7 @@ _OURS: Final[dict[str, Values]] = {
     KEY_FIELD_IDS: ValueKind.TEXT,
     RANGE_PARTITIONS: ValueKind.TEXT,
     RETAIN: ValueKind.TEXT,
+    ORDER_COLUMN: ValueKind.TEXT,
     TRANSACTION_RETENTION_MS: ValueKind.WHOLE,
     WRITE_MEMORY_BYTES: ValueKind.POSITIVE,
     WRITE_SORT: WRITE_SORTS,

@@ -270,6 +270,7 @@ class Table(TableCommits):
         order_by: str | Sequence[str] | None = None,
         cover: Any = None,
         on_refused: str = "fail",
+        on_stale: str = "ignore",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
@@ -282,6 +283,9 @@ class Table(TableCommits):
 
         With `on_refused="divert"` a row that is refused takes all rows of its prefix along, and their old rows stay.
 
+        On a table with an order column (`tableformat.order-column`), `order_by` is that column by default, and messages
+        older than the stored rows of their prefix are left out; see `on_stale` of `upsert`.
+
         >>> result = table.replace(pa.table({"id1": ["A"], "id2": [3], "num_cal": [9]}), prefix=["id1", "id2"])
         >>> table.scan(where="id1 = 'A'", columns=["id2", "num_cal"]).to_arrow().to_pydict()
         {'id2': [3], 'num_cal': [9]}
@@ -291,7 +295,8 @@ class Table(TableCommits):
         {'num_cal': [8]}
         """
         held = as_reader(cover, what="cover").read_all() if is_one_shot(cover) else cover
-        verb = partial(replace, rows=rows, prefix=prefix, order_by=order_by, cover=held, on_refused=on_refused)
+        verb = partial(replace, rows=rows, prefix=prefix, order_by=order_by, cover=held)
+        verb = partial(verb, on_refused=on_refused, on_stale=on_stale)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def replace_interval(
@@ -357,6 +362,7 @@ class Table(TableCommits):
         order_by: str | Sequence[str] | None = None,
         missing: str = "error",
         on_refused: str = "fail",
+        on_stale: str = "ignore",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
@@ -369,6 +375,10 @@ class Table(TableCommits):
         `missing`, where the rows lack columns: "error" raises InvalidArgumentError, "null" writes null, or the column's
         default; "keep" reads the stored rows of these keys and keeps their values, so it may conflict (CP-27).
 
+        `on_stale`, for a table with an order column (`tableformat.order-column`), where the stored row, or a delete, of
+        the key is newer: "ignore" leaves the row out, "divert" also returns it in `refused`, "error" raises
+        StaleRowsError. `stale_row_count` counts them. Stored keys are read for this, and only on such a table.
+
         >>> from datetime import date
         >>> result = table.upsert(pa.table({"id1": ["B"], "id2": [1], "num_cal": [1], "open_on": [date(2026, 1, 2)]}))
         >>> table.scan(where="id1 = 'B'", columns=["open_on"]).to_arrow().to_pylist()
@@ -377,7 +387,7 @@ class Table(TableCommits):
         >>> table.scan(where="id2 = 1", columns=["id1", "open_on"]).to_arrow().sort_by("id1").to_pylist()
         [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
-        verb = partial(upsert, rows=rows, order_by=order_by, on_refused=on_refused, missing=missing)
+        verb = partial(upsert, rows=rows, order_by=order_by, missing=missing, on_refused=on_refused, on_stale=on_stale)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def update(
@@ -452,6 +462,7 @@ class Table(TableCommits):
         key: str | None = "table",
         on_refused: str = "fail",
         missing: str = "error",
+        on_stale: str = "ignore",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
@@ -471,6 +482,9 @@ class Table(TableCommits):
 
         `missing`: as of `upsert`, for columns that events lack which are not deletes. InvalidKeyError for a table
         without a key, unless `key=None`.
+
+        `on_stale`: as of `upsert`. On a table with an order column, deletes are compared too, and their values are
+        remembered. Truncate events, `key=None` and `missing="keep"` are errors there.
 
         >>> rows = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1], "open_on": [None, None]}
         >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **rows}))
@@ -492,6 +506,7 @@ class Table(TableCommits):
             key=key,
             on_refused=on_refused,
             missing=missing,
+            on_stale=on_stale,
         )
         return self._run(verb, changes, commit, dry_run=dry_run)
 

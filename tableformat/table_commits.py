@@ -64,12 +64,13 @@ class TableCommits(TableEvolution):
         on: str | Sequence[str] | None = None,
         lower: Any = None,
         upper: Any = None,
+        on_stale: str = "ignore",
     ) -> StagedWrite:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
 
-        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, and `order_by`,
-        which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`, `lower` and
-        `upper`, which mean what they do in `replace_interval`.
+        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, `order_by` and
+        `on_stale`, which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`,
+        `lower` and `upper`, which mean what they do in `replace_interval`.
 
         >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
         >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
@@ -80,7 +81,9 @@ class TableCommits(TableEvolution):
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
             view = head_view(own.metadata, own.io, self.branch)
-        return StagedWrite.of(view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper)
+        return StagedWrite.of(
+            view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper, on_stale=on_stale
+        )
 
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]

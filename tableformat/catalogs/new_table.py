@@ -26,6 +26,7 @@ from tableformat.range_partitions.retention import check_retention
 from tableformat.storage.location_provider import location_provider
 from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_check_set_by_hand
+from tableformat.write.rows.order_column import check_order_column
 
 _DEFAULT_PROPERTIES = {
     # A streaming writer makes a metadata file a commit: keep a bounded number of them (decision 12).
@@ -75,6 +76,7 @@ def new_table(
     refuse_coverage_set_by_hand(properties)
     refuse_check_set_by_hand(properties, {}, fresh)
     check_filter_columns(properties, fresh)
+    check_order_column(properties, fresh)
     check_metrics(properties, all_properties, fresh)
     check_retention(properties, all_properties, fresh)
     location_provider("", all_properties)

@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import FileKey, ManifestRewrite, TableChange, file_key, file_keys
 from tableformat.commit.manifest_merge import bins_of, merge_small_manifests
+from tableformat.commit.ordered_deletes import with_ordered_deletes
 from tableformat.commit.snapshot_summary import build_summary, count_totals, totals_of_parent
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
@@ -128,7 +129,7 @@ class SnapshotProducer:
         written = self._write_list(base, manifests, sequence_number)
         parent = base.snapshot
         totals = totals_of_parent(parent)
-        properties = with_writer_progress(self._snapshot_properties, parent)
+        properties = with_ordered_deletes(with_writer_progress(self._snapshot_properties, parent), metadata, parent)
         summary = build_summary(change, totals if totals is not None else _recount(base), properties)
         return Snapshot.model_validate(
             {

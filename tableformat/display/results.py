@@ -26,8 +26,9 @@ def commit_text(result: CommitResult) -> str:
     """One sentence: what was committed, or that nothing was."""
     if result.already_applied:
         return "This batch was committed before; nothing was changed."
+    stale = f"{text.counted(result.stale_row_count, 'stale row')} left out" if result.stale_row_count else ""
     if result.written_bytes == 0:
-        return "Nothing to change; no snapshot was made."
+        return f"Nothing to change; {stale + '; ' if stale else ''}no snapshot was made."
     changes = []
     if result.added_row_count:
         changes.append(f"{text.counted(result.added_row_count, 'row')} added")
@@ -35,7 +36,9 @@ def commit_text(result: CommitResult) -> str:
         changes.append(f"{text.counted(result.deleted_row_count, 'row')} deleted")
     if result.added_delete_files_count:
         changes.append(f"{text.counted(result.added_delete_files_count, 'delete file')} added")
-    if result.deleted_row_count is None:
+    if stale:
+        changes.append(stale)
+    elif result.deleted_row_count is None:
         changes.append("no row read")
     tries = f" after {result.attempts} attempts" if result.attempts > 1 else ""
     return (

@@ -71,6 +71,9 @@ _FAMILIES: Final[dict[type[IcebergType], KeyFamily]] = {
     UUIDType: KeyFamily.FIXED_BYTES,
 }
 
+FAMILIES_WITH_EXACT_ORDER: Final = frozenset(KeyFamily) - {KeyFamily.FLOAT}
+"""Floating-point values have NaN and two zeros."""
+
 _ARROW_TYPES: Final[dict[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),
     IntegerType: pa.int32(),
@@ -101,6 +104,11 @@ def family_of(key_type: IcebergType) -> KeyFamily:
     if family is None:
         raise InvalidKeyError(f"a column of type {key_type} cannot be part of a key: it has no order. Leave it out.")
     return family
+
+
+def family_of_type(kind: PrimitiveType) -> KeyFamily | None:
+    """The family of a primitive type; None for a type without an order."""
+    return _FAMILIES.get(type(kind))
 
 
 def arrow_type_of(key_type: PrimitiveType) -> pa.DataType:

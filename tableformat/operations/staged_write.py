@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
@@ -18,18 +19,21 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.settled_messages import settle_messages
+from tableformat.operations.finding.stale_rows import check_on_stale
 from tableformat.operations.options import one_of
-from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
+from tableformat.operations.verbs.delete_prefix import names_by_now
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
 from tableformat.operations.verbs.replace_interval import inside_interval
+from tableformat.operations.verbs.stale_messages import stage_replaced
 from tableformat.storage.location import one_spelling
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
-from tableformat.write.rows.checks import refuse_changed_checks, row_checks
+from tableformat.write.rows.checks import refuse_changed_checks
 from tableformat.write.rows.conform import ConformedRows
-from tableformat.write.rows.covered import coverage_tests
+from tableformat.write.rows.covered import row_tests
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.inside import InsideSpans
+from tableformat.write.rows.order_column import order_column, with_order_column
 from tableformat.write.rows.replacing_rows import ReplacingRows, covered_prefixes, order_columns
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.rows.unique_keys import with_unique_keys
@@ -57,6 +61,8 @@ class StagedWrite:
     """The leading key columns of a replacement."""
     order_by: tuple[str, ...] = ()
     """CP-66: the columns that say which message of a prefix is newer."""
+    on_stale: str = "ignore"
+    """CP-69: what becomes of messages that are older than what the table has."""
     inside: InsideSpans | None = None
     """RP-19: the interval that is replaced, regardless of the rows."""
     table_uuid: str
@@ -77,6 +83,7 @@ class StagedWrite:
         on: str | Sequence[str] | None = None,
         lower: Any = None,
         upper: Any = None,
+        on_stale: str = "ignore",
     ) -> StagedWrite:
         """The writer for the table of a snapshot, as created by `Table.new_write`.
 
@@ -91,18 +98,23 @@ class StagedWrite:
         one_of(kind, KINDS, option="kind")
         schema = view.metadata.schema()
         key = key_names(schema, key_field_ids(schema, view.metadata.properties))
-        for name, given in (("prefix", prefix), ("order_by", order_by)):
+        stale = None if on_stale == "ignore" else on_stale
+        for name, given in (("prefix", prefix), ("order_by", order_by), ("on_stale", stale)):
             if kind != "replace" and given is not None:
                 raise InvalidArgumentError(f"{name} belongs to kind='replace'.")
         if kind != "replace-interval" and any(each is not None for each in (on, lower, upper)):
             raise InvalidArgumentError("on, lower and upper belong to kind='replace-interval'.")
         names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
         context = WriteContext.of(view.metadata, view.io)
+        column = order_column(context.properties, context.schema) if kind == "replace" else None
+        if kind == "replace":
+            check_on_stale(on_stale, column, table=context.table_location)
         return cls(
             context=context,
             kind=kind,
             prefix=names,
-            order_by=order_columns(order_by, names),
+            order_by=with_order_column(order_columns(order_by, names), column),
+            on_stale=on_stale,
             inside=_interval(schema, on, lower, upper) if kind == "replace-interval" else None,
             table_uuid=str(view.metadata.table_uuid),
             planned_sequence_number=last_sequence_number(view.metadata),
@@ -159,8 +171,7 @@ class StagedWrite:
             self.context.schema,
             on_refused=on_refused,
             checks=(
-                *row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
-                *coverage_tests(self.context),
+                *row_tests(self.context, table=self.context.table_location),
                 *(() if self.inside is None else (self.inside,)),
             ),
             whole_groups=self.prefix,
@@ -168,10 +179,25 @@ class StagedWrite:
         )
 
     def _messages(self, chosen: ReplacingRows, written: pa.Table, staged: StagedFiles) -> tuple[StagedMessages, ...]:
-        """CP-68: what other writers' messages are compared with."""
+        """CP-68: what other writers' messages are compared with. CP-71: empty messages have no file."""
         paths = tuple(file.file_path for file in staged.data_files)
         prefixes, orders = chosen.messages or (written, None)
-        return (StagedMessages(file_paths=paths, prefixes=prefixes, orders=orders),) if len(prefixes) else ()
+        found = [(paths, np.ones(len(prefixes), np.bool_))]
+        if chosen.marked is not None and self._is_ordered:
+            found = [(paths, rows_among(prefixes, written)), ((), rows_among(prefixes, chosen.marked))]
+        return tuple(
+            StagedMessages(
+                file_paths=files,
+                prefixes=prefixes.filter(pa.array(chosen_rows)),
+                orders=None if orders is None else orders.filter(pa.array(chosen_rows)),
+            )
+            for files, chosen_rows in found
+            if chosen_rows.any()
+        )
+
+    @property
+    def _is_ordered(self) -> bool:
+        return order_column(self.context.properties, self.context.schema) is not None
 
     def cover(self, prefixes: Any) -> StagedFiles:
         """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the commit.
@@ -183,7 +209,7 @@ class StagedWrite:
         """
         if self.kind != "replace":
             raise InvalidArgumentError("cover belongs to kind='replace'.")
-        return StagedFiles(prefixes=covered_prefixes(prefixes, self.prefix, self.context.schema))
+        return StagedFiles(covered=covered_prefixes(prefixes, self.prefix, self.context.schema))
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
         """Remove staged files that will not be committed. Never call it for files of a commit that succeeded, or may
@@ -215,8 +241,8 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     draft.begin_verb()
     draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
     settle_messages(draft, write.context, merged.messages, merged.data_files)
-    if merged.prefixes is not None and merged.prefixes.num_rows:
-        stage_prefixes(draft, merged.prefixes, named_in=write.context.schema)
+    if write.kind == "replace":
+        stage_replaced(draft, write.context, merged, merged.prefixes, order_by=write.order_by, on_stale=write.on_stale)
     if write.inside is not None and len(write.inside.spans):
         names_by_now(write.inside.spans.key.names, write.context.schema, draft.schema)
         draft.replace_spans(write.inside.spans)
@@ -257,9 +283,11 @@ def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper:
 
 def _refuse_parts(staged: StagedFiles) -> None:
     """CP-24: what one writer diverted, and another one has a part of, which is in a file with other rows."""
-    if staged.prefixes is None or staged.refused_prefixes is None:
+    replaced = [each for each in (staged.prefixes, staged.covered) if each is not None]
+    if not replaced or staged.refused_prefixes is None:
         return
-    shared = staged.prefixes.filter(pa.array(rows_among(staged.prefixes, staged.refused_prefixes)))
+    prefixes = pa.concat_tables(replaced)
+    shared = prefixes.filter(pa.array(rows_among(prefixes, staged.refused_prefixes)))
     if shared.num_rows:
         raise InvalidArgumentError(
             f"{shared.num_rows} prefixes have rows that one writer diverted and others that another writer staged, the "

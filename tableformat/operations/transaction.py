@@ -137,10 +137,19 @@ class Transaction:
         order_by: str | Sequence[str] | None = None,
         cover: Any = None,
         on_refused: str = "fail",
+        on_stale: str = "ignore",
     ) -> None:
         """See `Table.replace`."""
         if self._is_open():
-            replace(self._draft, rows=rows, prefix=prefix, order_by=order_by, cover=cover, on_refused=on_refused)
+            replace(
+                self._draft,
+                rows=rows,
+                prefix=prefix,
+                order_by=order_by,
+                cover=cover,
+                on_refused=on_refused,
+                on_stale=on_stale,
+            )
 
     def replace_interval(
         self,
@@ -179,10 +188,11 @@ class Transaction:
         order_by: str | Sequence[str] | None = None,
         missing: str = "error",
         on_refused: str = "fail",
+        on_stale: str = "ignore",
     ) -> None:
         """See `Table.upsert`."""
         if self._is_open():
-            upsert(self._draft, rows=rows, order_by=order_by, on_refused=on_refused, missing=missing)
+            upsert(self._draft, rows=rows, order_by=order_by, on_refused=on_refused, missing=missing, on_stale=on_stale)
 
     def update(self, where: Where, *, set: Mapping[str, Any]) -> None:
         """See `Table.update`."""
@@ -219,6 +229,7 @@ class Transaction:
         key: str | None = "table",
         on_refused: str = "fail",
         missing: str = "error",
+        on_stale: str = "ignore",
     ) -> None:
         """See `Table.apply_changes`."""
         if self._is_open():
@@ -231,6 +242,7 @@ class Transaction:
                 key=key,
                 on_refused=on_refused,
                 missing=missing,
+                on_stale=on_stale,
             )
 
     def overwrite(

@@ -41,6 +41,9 @@ class StagedFiles:
     prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: the distinct prefixes that occur in the rows, in the types of the table's schema."""
 
+    covered: pa.Table | None = field(default=None, compare=False, repr=False)
+    """For a replacement: prefixes that are deleted in any case."""
+
     refused_prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: the prefixes of diverted rows, of which no row may be stored (CP-24)."""
 
@@ -58,6 +61,7 @@ class StagedFiles:
             written_bytes=sum(part.written_bytes for part in staged),
             refused=_concatenated(part.refused for part in staged),
             prefixes=_distinct(_concatenated(part.prefixes for part in staged)),
+            covered=_distinct(_concatenated(part.covered for part in staged)),
             messages=tuple(message for part in staged for message in part.messages),
             refused_prefixes=_distinct(_concatenated(part.refused_prefixes for part in staged)),
         )

@@ -58,6 +58,7 @@ ERRORS = [
     "CopiedLakeError",
     "CorruptFileError",
     "DuplicateKeyError",
+    "StaleRowsError",
     "ForeignWriterWarning",
     "InvalidArgumentError",
     "InvalidKeyError",
@@ -95,14 +96,14 @@ VERBS = {
     "delete_range": "*, lower=None, upper=None, on=None, mode='auto', everything=False",
     "delete_ranges": "ranges, *, mode='auto'",
     "delete_rows": "keys",
-    "replace": "rows, *, prefix=None, order_by=None, cover=None, on_refused='fail'",
+    "replace": "rows, *, prefix=None, order_by=None, cover=None, on_refused='fail', on_stale='ignore'",
     "replace_interval": "rows, *, on, lower, upper, everything=False, blind=False, on_refused='fail'",
     "replace_partition": "rows, partition, *, on_refused='fail'",
-    "upsert": "rows, *, order_by=None, missing='error', on_refused='fail'",
+    "upsert": "rows, *, order_by=None, missing='error', on_refused='fail', on_stale='ignore'",
     "update": "where, *, set",
     "merge": "source, *, on, source_alias='source', target_alias='target'",
     "apply_changes": "changes, *, op='_op', order_by='_ts', envelope=None, key='table', on_refused='fail', "
-    "missing='error'",
+    "missing='error', on_stale='ignore'",
     "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }
 DRY_RUNS = {name: "" for name in VERBS if name not in {"append", "merge"}} | {"delete_rows": ", *"}
@@ -114,7 +115,7 @@ TABLE = {
     },
     "add_files": "file_paths, *, check_duplicate_files=True, partitions=None, **commit",
     "transaction": "**commit",
-    "new_write": "*, kind='append', prefix=None, order_by=None, on=None, lower=None, upper=None",
+    "new_write": "*, kind='append', prefix=None, order_by=None, on=None, lower=None, upper=None, on_stale='ignore'",
     "commit": "write, staged, **commit",
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "

@@ -62,13 +62,14 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
-from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, RETAIN, checked_properties
+from tableformat.properties import KEY_FIELD_IDS, ORDER_COLUMN, RANGE_PARTITIONS, RETAIN, checked_properties
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
 from tableformat.range_partitions.retention import check_retention
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
+from tableformat.write.rows.order_column import check_order_column
 
 CREATE = "create"
 REPLACE = "replace"
@@ -163,7 +164,7 @@ def _of_replaced(session: Session, metadata: TableMetadata, request: Request) ->
     return {name: value for name, value in merged.items() if name in given or metadata.properties.get(name) != value}
 
 
-_OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS, RETAIN, PROVIDER_PROPERTY})
+_OF_OLD_TABLE: Final = frozenset({KEY_FIELD_IDS, ORDER_COLUMN, RANGE_PARTITIONS, RETAIN, PROVIDER_PROPERTY})
 """Properties that name columns, and the provider of USING. A table that replaces another does not inherit them."""
 
 
@@ -184,6 +185,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     properties.pop(FORMAT_VERSION, None)
     refuse_check_set_by_hand(properties, {}, schema)
     check_filter_columns(properties, schema)
+    check_order_column(properties, schema)
     refuse_coverage_set_by_hand(properties)
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))

@@ -20,7 +20,7 @@ from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_row
 from spark_ext.service.writes.equal_replacement import stage_replaced_values, values_to_replace
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import Diversion, divert, is_any_refused, rows_outside, uncovered_rows_error
-from spark_ext.service.writes.row_operation import DELETE
+from spark_ext.service.writes.row_operation import DELETE, refuse_unordered
 from spark_ext.service.writes.staged_operations import deleted_keys_of, stage_deleted_keys, stage_operation
 from spark_ext.service.writes.task_reports import (
     TaskReport,
@@ -51,8 +51,9 @@ from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
-from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
+from tableformat.operations.verbs.delete_prefix import names_by_now
 from tableformat.operations.verbs.overwrite import inside_of
+from tableformat.operations.verbs.stale_messages import stage_replaced
 from tableformat.properties import COPY_ON_WRITE, SERIALIZABLE, row_level_mode
 from tableformat.scan.context import ReadContext
 from tableformat.scan.matching_positions import matching_positions
@@ -397,12 +398,14 @@ def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft
             f"the key of {'.'.join(target.table)} was changed while rows were written that replace others by it. "
             "Nothing was changed. Run the statement again."
         )
+    if target.operation or target.replace_equal:
+        refuse_unordered(draft.order.column(), target.operation, target.replace_equal, draft.name)
     adopt = partial(draft.adopt_files, rows.staged, held_against=target.held_properties)
-    stage_operation(draft, target.operation, context, rows.staged, adopt, keys=rows.prefixes, truncates=rows.truncates)
+    stage_operation(draft, target, context, rows.staged, adopt, keys=rows.prefixes, truncates=rows.truncates)
     stage_deleted_keys(draft, context, rows.deleted)
     stage_replaced_values(draft, rows.equal, context.schema)
-    if not target.operation and rows.prefixes is not None and rows.prefixes.num_rows:
-        stage_prefixes(draft, rows.prefixes, named_in=context.schema)
+    if not target.operation and rows.prefixes is not None:
+        stage_replaced(draft, context, rows.staged, rows.prefixes, order_by=target.order_by, on_stale=target.on_stale)
     if target.interval is not None:
         spans = target.interval.inside(context.schema).spans
         names_by_now(spans.key.names, context.schema, draft.schema)

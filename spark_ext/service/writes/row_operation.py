@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tableformat.errors import InvalidArgumentError, InvalidKeyError
+from pyiceberg.types import NestedField
+
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnsupportedFeatureError
 from tableformat.operations.options import one_of
+from tableformat.properties import ORDER_COLUMN
 from tableformat.write.rows.change_codes import DELETES, TRUNCATES, UPSERTS
 from tableformat.write.rows.replacing_rows import order_columns
 
@@ -26,6 +29,13 @@ _NOT_ARRANGED: Final[dict[str, Any]] = {
     **{"distribution": "none", "ranges": None, "sorts_by_place": False},
 }
 """SP-107: rows of a delete may lack the columns by which rows are distributed and sorted."""
+_COMPARED: Final = ("", UPSERT, CHANGES)
+"""SP-111: operations whose rows are compared with the order column."""
+_INSTEAD: Final = {
+    DELETE: f"Use {OPERATION} = '{CHANGES}' with delete events, or DELETE FROM",
+    INSERT_IGNORE: f"Use {OPERATION} = '{UPSERT}' or UPSERT INTO",
+    INSERT_ERROR: f"Use {OPERATION} = '{UPSERT}' or UPSERT INTO",
+}
 _EXCLUDED: Final = ("replace-prefix", "replace-interval", "lower", "upper", "allow-outside")
 
 
@@ -86,6 +96,18 @@ class RowOperation:
 
 NO_OPERATION: Final = RowOperation()
 """Rows are added."""
+
+
+def refuse_unordered(order: NestedField | None, operation: str, replace_equal: Sequence[str], table: str) -> None:
+    """SP-111: UnsupportedFeatureError for rows that would replace or delete newer ones without a comparison."""
+    if order is None or (operation in _COMPARED and not replace_equal):
+        return
+    what = f"{OPERATION} = {operation!r}" if operation else f"a replacement by ({', '.join(replace_equal)})"
+    instead = _INSTEAD.get(operation, "Replace by the first columns of the key, or use UPSERT INTO")
+    raise UnsupportedFeatureError(
+        f"{what} of a write to {table}: the table has the order column {order.name!r} ({ORDER_COLUMN}), and this write "
+        f"compares no rows by it. Nothing was written. {instead}; or remove the property."
+    )
 
 
 def _check_changes(named: Mapping[str, str]) -> None:

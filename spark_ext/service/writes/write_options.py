@@ -16,6 +16,7 @@ from spark_ext.service.writes.row_operation import NO_OPERATION, OP_COLUMN, OPER
 from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.finding.stale_rows import ON_STALE as STALE_CHOICES
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, ISOLATION_LEVELS, TARGET_FILE_SIZE_BYTES
@@ -34,6 +35,7 @@ DISTRIBUTION_MODES: Final = ("none", "hash", "range")
 ADVISORY_PARTITION_SIZE: Final = "write.spark.advisory-partition-size-bytes"
 SNAPSHOT_PROPERTY: Final = "snapshot-property."
 ON_REFUSED: Final = "on-refused"
+ON_STALE: Final = "on-stale"
 REFUSED_ROWS_TABLE: Final = "refused-rows-table"
 REPLACE_INTERVAL: Final = "replace-interval"
 LOWER: Final = "lower"
@@ -82,6 +84,7 @@ _KNOWN: Final = (
         ALLOW_OUTSIDE,
         BRANCH,
         ON_REFUSED,
+        ON_STALE,
         REFUSED_ROWS_TABLE,
     ),
     *(ISOLATION_LEVEL, VALIDATE_FROM, OUTPUT_SPEC_ID),
@@ -120,6 +123,8 @@ class WriteOptions:
     """SP-106: what the rows do, besides being added."""
     replace_equal: tuple[str, ...] = ()
     """SQ-34: rows with the same values in these columns are deleted by the commit. Empty: nothing is."""
+    on_stale: str = "ignore"
+    """SP-111: what becomes of messages that are older than what the table has: "ignore" or "error"."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -163,6 +168,7 @@ class WriteOptions:
             batch=_batch(named),
             operation=RowOperation.parse(named),
             replace_equal=equal_columns(named),
+            on_stale=_on_stale(named),
         )
 
 
@@ -223,6 +229,21 @@ def _order_by(named: Mapping[str, str], on_refused: str) -> tuple[str, ...]:
         )
     prefix = _names(named[REPLACE_PREFIX], REPLACE_PREFIX) if REPLACE_PREFIX in named else ()
     return order_columns(_names(named[ORDER_BY], ORDER_BY), prefix)
+
+
+def _on_stale(named: Mapping[str, str]) -> str:
+    """SP-111."""
+    on_stale = one_of(named.get(ON_STALE, "ignore").casefold(), STALE_CHOICES, option=ON_STALE)
+    if ON_STALE in named and REPLACE_PREFIX not in named and OPERATION not in named:
+        raise InvalidArgumentError(
+            f"option {ON_STALE} belongs to {REPLACE_PREFIX} or {OPERATION}: other writes compare no messages."
+        )
+    if on_stale == "divert":
+        raise UnsupportedFeatureError(
+            f"option {ON_STALE} = 'divert': a statement returns no rows. Nothing was written. Use 'ignore' or 'error', "
+            "or table.replace(rows, on_stale='divert') in Python."
+        )
+    return on_stale
 
 
 def _batch(named: Mapping[str, str]) -> tuple[str, str] | None:

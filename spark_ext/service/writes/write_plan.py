@@ -40,6 +40,7 @@ from spark_ext.service.writes.equal_replacement import REPLACE_EQUAL, checked_co
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
+from spark_ext.service.writes.replacement_plan import key_plan, replacement
 from spark_ext.service.writes.row_operation import OPERATION
 from spark_ext.service.writes.write_options import (
     ADVISORY_PARTITION_SIZE,
@@ -60,9 +61,7 @@ from spark_ext.service.writes.write_options import (
 from tableformat.commit.read_only import refuse_table_of_another_lake
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
-from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
-from tableformat.keys.table_key import key_names
 from tableformat.parquet.parquet_output import compression_codec
 from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, positive_int, property_one_of
 from tableformat.table import Table
@@ -128,12 +127,16 @@ class WriteTarget:
     """SP-106: what the rows do, besides being added."""
     replace_equal: tuple[str, ...] = ()
     """SQ-34: columns by whose values the rows replace others."""
+    order_by: tuple[str, ...] = ()
+    """SP-98: the columns that tasks report of each message."""
+    on_stale: str = "ignore"
+    """SP-111: what becomes of messages that are older than what the table has."""
     sort_order_id: int | None = None
     """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
-        names = ("table", "key_field_ids", "replace_prefix", "replace_equal", "refused_rows_table", "batch")
+        names = ("table", "key_field_ids", "replace_prefix", "replace_equal", "refused_rows_table", "batch", "order_by")
         tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
         given = target.get("interval")
         interval = None if given is None else Interval(tuple(given["on"]), given["lower"], given["upper"])
@@ -301,7 +304,6 @@ def describe_write(
         spec=context.spec if options.output_spec_id is None else _output_spec(metadata, options.output_spec_id),
         properties={**with_range_partitions(context.properties, range_partitions), **options.properties},
     )
-    key = key_names(context.schema, context.key_field_ids)
     order = _order(metadata, context)
     target = WriteTarget(
         table=tuple(table.iceberg.name()),
@@ -310,7 +312,7 @@ def describe_write(
         schema=context.schema.model_dump_json(),
         spec_id=context.spec.spec_id,
         key_field_ids=context.key_field_ids,
-        replace_prefix=_replaced_prefix(key, options, table.name),
+        **replacement(options, context, table=table.name),
         snapshot_properties=dict(options.snapshot_properties),
         row_lineage=row_lineage,
         is_staged=is_staged,
@@ -331,7 +333,7 @@ def describe_write(
     return {
         "target": asdict(target),
         "columns": field_trees((context.with_row_lineage() if row_lineage else context).schema.fields),
-        **_key_plan(context, target.replace_prefix),
+        **key_plan(context, target.replace_prefix, target.order_by),
         "equal": target.replace_equal,
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
@@ -355,25 +357,6 @@ def _files_plan(table: Table, context: WriteContext) -> dict[str, Any]:
         "row_group_limit": context.row_group_limit,
         "bloom_filters": bloom_filters(context.bloom_filters),
         "s3": s3_options(table.iceberg.io),
-    }
-
-
-def _replaced_prefix(key: Sequence[str], options: WriteOptions, table: str) -> tuple[str, ...]:
-    """Key columns by whose values messages are told apart: those of `replace-prefix`; of an operation the whole key."""
-    options.operation.check(key, options.order_by, table)
-    if options.operation.name:
-        return tuple(key)
-    return leading_columns(key, options.replace_prefix) if options.replace_prefix else ()
-
-
-def _key_plan(context: WriteContext, prefix: Sequence[str]) -> dict[str, Any]:
-    """What tasks sort rows by. SP-98: by this order they tell messages of a prefix apart, and keys."""
-    key = key_names(context.schema, context.key_field_ids)
-    sorts_rows = context.sorts_rows or bool(prefix)
-    return {
-        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids if sorts_rows],
-        "prefix": list(prefix),
-        "rest": [name for name in key if prefix and name not in prefix],
     }
 
 

@@ -39,6 +39,7 @@ from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.range_partitions.retention import refuse_column_of_retention
 from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_column_of_check
+from tableformat.write.rows.order_column import refuse_order_column
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -97,8 +98,8 @@ class SchemaChanges(UpdateSchema):
         return super().add_column(path, kind, doc, required, default_value)
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, and
-        one that a CHECK constraint names (CK-4)."""
+        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, the
+        order column, and one that a CHECK constraint names (CK-4)."""
         name, metadata = _dotted(path), self._base
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
@@ -109,11 +110,14 @@ class SchemaChanges(UpdateSchema):
         _refuse_range_column(metadata, field_id, f"column {name!r} cannot be dropped")
         refuse_column_of_check(metadata.properties, name.rpartition(".")[2])
         refuse_column_of_retention(metadata.properties, metadata.schema(), name)
+        refuse_order_column(metadata.properties, self._known_name(path), "dropped")
         return super().delete_column(path)
 
     def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
-        """Rename a column. InvalidArgumentError where a CHECK constraint (CK-4) or a retention (MT-108) names it."""
+        """Rename a column. InvalidArgumentError for the order column, and where a CHECK constraint (CK-4) or a
+        retention (MT-108) names the column."""
         refuse_column_of_retention(self._base.properties, self._base.schema(), _dotted(path_from))
+        refuse_order_column(self._base.properties, self._known_name(path_from), "renamed")
         refuse_column_of_check(self._base.properties, _dotted(path_from).rpartition(".")[2])
         return super().rename_column(path_from, new_name)
 
@@ -178,6 +182,11 @@ class SchemaChanges(UpdateSchema):
         spec = AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id})
         coverage = coverage_is(metadata.properties.get(RANGE_PARTITIONS), catalog)
         return (spec, *checks_are(metadata, catalog), *coverage)
+
+    def _known_name(self, path: str | tuple[str, ...]) -> str:
+        """The name of the column in the table, which may differ from the given one in case."""
+        field_id = self._schema.find_field(_dotted(path), self._case_sensitive).field_id
+        return self._schema.find_column_name(field_id) or _dotted(path)
 
     def _refuse_optional(self, path: str | tuple[str, ...]) -> None:
         name = _dotted(path)

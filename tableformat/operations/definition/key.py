@@ -18,6 +18,7 @@ from tableformat.errors import InvalidKeyError
 from tableformat.keys.table_key import check_key_columns
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import KEY_FIELD_IDS
+from tableformat.write.rows.order_column import refuse_order_column
 
 
 def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
@@ -34,6 +35,8 @@ def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
             f"key columns must be required, and {', '.join(optional)} is optional in this table. "
             "catalog.adopt_table(name, key=[...]) makes them required, once no row has a null there."
         )
+    for name in columns:
+        refuse_order_column(iceberg.metadata.properties, name, "part of the key")
     updates: tuple[TableUpdate, ...] = ()
     if set(field_ids) != set(schema.identifier_field_ids):
         renewed = Schema(

@@ -26,7 +26,7 @@ class BlindDeletes:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._keys: dict[tuple[str, ...], list[pa.Table]] = {}
+        self._keys: dict[tuple[tuple[str, ...], str | None], list[pa.Table]] = {}
         self._key_count = 0
         self._spans: dict[tuple[int, ...], list[SpanArray]] = {}
         self.scope: Scope | None = None
@@ -40,10 +40,10 @@ class BlindDeletes:
         """Whether the keys take so much memory that they should be written."""
         return self._key_count >= _KEYS_MAX
 
-    def add_keys(self, keys: pa.Table) -> None:
-        """Rows whose columns equal a row of `keys`."""
+    def add_keys(self, keys: pa.Table, *, beside: str | None = None) -> None:
+        """Rows whose columns equal a row of `keys`. `beside`: a column of `keys` that is stored and not compared."""
         if keys.num_rows:
-            self._keys.setdefault(tuple(keys.column_names), []).append(keys)
+            self._keys.setdefault((tuple(keys.column_names), beside), []).append(keys)
             self._key_count += int(keys.num_rows)
 
     def add_spans(self, spans: SpanArray) -> None:
@@ -51,13 +51,15 @@ class BlindDeletes:
         if len(spans):
             self._spans.setdefault(spans.key.field_ids, []).append(spans)
 
-    def take_keys(self) -> list[pa.Table]:
-        """All keys, in the types of their columns: one table for each list of columns."""
+    def take_keys(self) -> list[tuple[pa.Table, str | None]]:
+        """All keys, in the types of their columns: one table for each list of columns, with the column that is not
+        compared."""
         taken, self._keys, self._key_count = self._keys, {}, 0
-        found = [self._conformed(tables) for tables in taken.values()]
+        found = [(self._conformed(tables), beside) for (_, beside), tables in taken.items()]
         if self.scope is not None:
-            for keys in found:
-                self.scope.add_spans(spans_of_prefixes(self._columns(keys), distinct_rows(keys)))
+            for keys, beside in found:
+                compared = _compared(keys, beside)
+                self.scope.add_spans(spans_of_prefixes(self._columns(compared), distinct_rows(compared)))
         return found
 
     def take_spans(self) -> list[SpanArray]:
@@ -71,7 +73,8 @@ class BlindDeletes:
 
     def take_keys_as_spans(self) -> list[SpanArray]:
         """All keys as spans of one value each."""
-        return [spans_of_prefixes(self._columns(keys), distinct_rows(keys)) for keys in self.take_keys()]
+        taken = [_compared(keys, beside) for keys, beside in self.take_keys()]
+        return [spans_of_prefixes(self._columns(keys), distinct_rows(keys)) for keys in taken]
 
     def _columns(self, keys: pa.Table) -> KeyColumns:
         return KeyColumns.of(self._schema, [self._schema.find_field(name).field_id for name in keys.column_names])
@@ -83,6 +86,11 @@ class BlindDeletes:
         return pa.concat_tables(
             [pa.Table.from_batches(ConformedRows(each.to_reader(), columns), types) for each in tables]
         )
+
+
+def _compared(keys: pa.Table, beside: str | None) -> pa.Table:
+    """The columns by which rows are deleted."""
+    return keys if beside is None else keys.drop_columns([beside])
 
 
 def refuse_forbidden(mode: str, allowed: str, *, table: str) -> None:

@@ -43,9 +43,10 @@ from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import Find, covered_by_any, find_here, in_threads
-from tableformat.operations.drafts.pending import PendingCommit, commit_alone
+from tableformat.operations.drafts.order import DraftOrder, Holds
+from tableformat.operations.drafts.pending import PendingCommit, commit_alone, dry_run_result_of, result_of
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
-from tableformat.operations.drafts.result import CommitResult, committed_result, read_of, unchanged_result
+from tableformat.operations.drafts.result import CommitResult, unchanged_result
 from tableformat.operations.drafts.scope import Scope
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
@@ -68,9 +69,9 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
 from tableformat.write.delete_files.equality_deletes import write_equality_deletes
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
-from tableformat.write.rows.checks import RowTest, row_checks
+from tableformat.write.rows.checks import RowTest
 from tableformat.write.rows.conform import ConformedRows
-from tableformat.write.rows.covered import coverage_tests
+from tableformat.write.rows.covered import row_tests
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
@@ -127,6 +128,11 @@ class Draft:
         return ".".join(self._iceberg.name())
 
     @property
+    def order(self) -> DraftOrder:
+        """What verbs found out by the order column (CP-69)."""
+        return self._change.order
+
+    @property
     def branch(self) -> str:
         return self._branch
 
@@ -176,6 +182,10 @@ class Draft:
         self._write_blind_deletes()
         return self._change.plan(where, may_match, covered)
 
+    def plan_before_verb(self, where: BooleanExpression | None, holds: Holds) -> tuple[RowTask, ...]:
+        """What `plan` gives, without what the current verb staged, whose deletes wait on."""
+        return self._change.plan_before_verb(where=where, may_match=holds)
+
     def look(self, where: BooleanExpression) -> tuple[RowTask, ...]:
         """What `plan` would give, without having decided by it."""
         self._write_blind_deletes()
@@ -216,17 +226,10 @@ class Draft:
         the verb asks of rows besides the table's constraints. `numbered_by`: a column with the indexes of the rows in
         the caller's input.
         """
+        given = as_reader(rows, schema=arrow_schema(self.schema))
+        checks = (*row_tests(self.context, table=self.name), *tests)
         return ConformedRows(
-            as_reader(rows, schema=arrow_schema(self.schema)),
-            self.schema,
-            on_refused=on_refused,
-            checks=(
-                *row_checks(self.context.properties, self.schema, table=self.name),
-                *coverage_tests(self.context),
-                *tests,
-            ),
-            whole_groups=whole_groups,
-            numbered_by=numbered_by,
+            given, self.schema, on_refused=on_refused, checks=checks, whole_groups=whole_groups, numbered_by=numbered_by
         )
 
     def add_rows(
@@ -285,9 +288,10 @@ class Draft:
         if staged.refused is not None:
             self._refused.append(staged.refused)
 
-    def add_keys(self, keys: pa.Table) -> None:
-        """Delete the rows whose columns equal a row of `keys`, by an equality delete."""
-        self._blind.add_keys(keys)
+    def add_keys(self, keys: pa.Table, *, beside: str | None = None) -> None:
+        """Delete the rows whose columns equal a row of `keys`, by an equality delete. `beside`: a column of `keys` that
+        is not compared."""
+        self._blind.add_keys(keys, beside=beside)
         if self._blind.are_many and self.blind_deletes != BLIND_OFF:
             self._write_blind_deletes()
 
@@ -395,7 +399,7 @@ class Draft:
             self._iceberg,
             StagedChangeByVersion(self._change, self.context, self._written, table=self.name),
             ref=self._branch,
-            snapshot_properties={**(options.snapshot_properties or {}), **self.said},
+            snapshot_properties={**(options.snapshot_properties or {}), **self.said, **self.order.summary()},
         )
 
     def conclude(self, pending: PendingCommit, outcome: CommitOutcome, *, started: float) -> CommitResult:
@@ -405,15 +409,7 @@ class Draft:
         self._written.clear()
         outcome.move(self._iceberg)
         committed = pending.change.committed(outcome, self._iceberg.io)
-        return committed_result(
-            outcome,
-            committed,
-            added_row_count=self._change.new_row_count(committed.added_data_files) if committed else 0,
-            deleted_row_count=self._change.deleted_row_count if committed else 0,
-            read_files=self._change.read_files,
-            started=started,
-            refused=self._all_refused(),
-        )
+        return result_of(self._change, outcome, committed, refused=self._all_refused(), started=started)
 
     def unchanged(self, *, already_applied: bool, started: float) -> CommitResult:
         """The result of a call that had nothing to commit."""
@@ -431,13 +427,8 @@ class Draft:
     def dry_run_result(self, *, started: float) -> CommitResult:
         """What committing the draft would delete."""
         self._write_blind_deletes()
-        return replace(
-            self.unchanged(already_applied=False, started=started),
-            deleted_row_count=self._change.deleted_row_count,
-            refused=self._all_refused(),
-            dry_run=True,
-            **read_of(self._change.read_files),
-        )
+        unchanged = self.unchanged(already_applied=False, started=started)
+        return dry_run_result_of(self._change, unchanged, refused=self._all_refused())
 
     def refresh(self) -> None:
         """Move the table's handle to the newest metadata, for the next draft."""
@@ -471,8 +462,8 @@ class Draft:
             return
         # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
         spec_id = self._global_spec_id()
-        for keys in self._blind.take_keys():
-            self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id))
+        for keys, beside in self._blind.take_keys():
+            self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id, beside=beside))
         for spans in self._blind.take_spans():
             self._keep([write_range_delete_file(self.context, spans, spec_id=spec_id)])
 
@@ -500,4 +491,4 @@ class Draft:
         return spec_id
 
     def _all_refused(self) -> pa.Table | None:
-        return pa.concat_tables(self._refused, promote_options="permissive") if self._refused else None
+        return self.order.with_diverted(self._refused)

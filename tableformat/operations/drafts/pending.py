@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
+from tableformat.commit.change import TableChange
 from tableformat.commit.fate import CommitFate
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.transaction import TableCommit, commit_change
-from tableformat.operations.drafts.staging import StagedChangeByVersion
+from tableformat.operations.drafts.result import CommitResult, committed_result, read_of
+from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
 
 
@@ -29,4 +33,37 @@ def commit_alone(pending: PendingCommit, options: CommitOptions, fate: CommitFat
         snapshot_properties=pending.snapshot_properties,
         is_staged=options.is_staged,
         fate=fate,
+    )
+
+
+def result_of(
+    staged: StagedChange,
+    outcome: CommitOutcome,
+    committed: TableChange | None,
+    *,
+    refused: pa.Table | None,
+    started: float,
+) -> CommitResult:
+    """The result of a commit. `committed`: the change as it was committed; None where nothing had to be."""
+    return committed_result(
+        outcome,
+        committed,
+        added_row_count=staged.new_row_count(committed.added_data_files) if committed else 0,
+        deleted_row_count=staged.deleted_row_count if committed else 0,
+        read_files=staged.read_files,
+        started=started,
+        refused=refused,
+        stale_row_count=staged.order.stale_row_count,
+    )
+
+
+def dry_run_result_of(staged: StagedChange, unchanged: CommitResult, *, refused: pa.Table | None) -> CommitResult:
+    """What a commit would delete."""
+    return replace(
+        unchanged,
+        deleted_row_count=staged.deleted_row_count,
+        stale_row_count=staged.order.stale_row_count,
+        refused=refused,
+        dry_run=True,
+        **read_of(staged.read_files),
     )

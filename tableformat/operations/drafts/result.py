@@ -59,6 +59,8 @@ class CommitResult(HtmlResult):
     """Rows of the data files in which rows were looked for, deleted ones included; 0 for a blind operation."""
     read_bytes: int = 0
     """Size of these files. Of each, the columns that the operation needs are read."""
+    stale_row_count: int = 0
+    """Rows and change events that were left out because the table has, or deleted, newer ones (`on_stale`)."""
     added_data_files_count: int = 0
     added_delete_files_count: int = 0
     written_bytes: int = 0
@@ -85,6 +87,7 @@ def committed_result(
     read_files: Sequence[DataFile],
     started: float,
     refused: pa.Table | None,
+    stale_row_count: int,
 ) -> CommitResult:
     """The result of a draft; `change`: as it was committed, None where nothing had to be."""
     files = (*change.added_data_files, *change.added_delete_files) if change else ()
@@ -103,6 +106,7 @@ def committed_result(
         duration_seconds=time.perf_counter() - started,
         already_applied=outcome.already_applied,
         refused=refused,
+        stale_row_count=stale_row_count,
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
@@ -24,27 +23,23 @@ from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
-from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
+from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.definition.column_names import metadata_with_names, naming_columns
 from tableformat.operations.drafts.head_filter import filter_at
+from tableformat.operations.drafts.order import DraftOrder
 from tableformat.operations.drafts.reached_rows import ReachedRows
 from tableformat.operations.drafts.relied_rows import ReliedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.scope import Scope
+from tableformat.operations.drafts.staged_verbs import StagedVerb, files_on_top
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import StagedFilesOnTop, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
 from tableformat.write.rows.checks import refuse_changed_checks
-
-
-@dataclass(slots=True)
-class _Verb:
-    data_files: list[DataFile] = field(default_factory=list)
-    delete_files: list[DeleteFile] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ class StagedChange:
         self._view = view
         self._context = context
         self._carries_rows = carries_rows
-        self._verbs: list[_Verb] = []
+        self._verbs: list[StagedVerb] = []
         self._positions: dict[str, RowsToDelete] = {}
         """Rows that the draft deletes by position, of committed and of staged files."""
         self._removed: dict[str, DataFile] = {}
@@ -95,6 +90,8 @@ class StagedChange:
         """Files that other processes staged, each with the table's last sequence number before it was written."""
         self.replaced: ReplacedSpans | None = None
         """What the head of each attempt is asked for; the draft has no other verb then."""
+        self.order = DraftOrder(view)
+        """What verbs found out by the order column."""
         self.replaces_whole_rows = False
         """CP-27: rows with the same keys go, with whatever values the columns have that these rows do not know."""
         self.scope: Scope | None = None
@@ -105,7 +102,7 @@ class StagedChange:
         """Planned data files that stay in the table even without a row (MT-64)."""
 
     def begin_verb(self) -> None:
-        self._verbs.append(_Verb())
+        self._verbs.append(StagedVerb())
         self._isolation = SERIALIZABLE
         if self.scope is not None:
             self.scope.begin_verb()
@@ -192,11 +189,24 @@ class StagedChange:
         """CP-88: the data files in which rows were looked for, each once."""
         return tuple(self._read_files.values())
 
-    def plan_before_verb(self, touching: SpanArray | None = None) -> tuple[RowTask, ...]:
-        """Every row that was there before the current verb, whose own rows its deletes spare; what `plan` says of
-        conflicts holds."""
-        self._reads.append(_Read(None, None, self._isolation, is_of_spans=True))
-        return self._noted(plan_scan(self._view, None, staged=self._on_top(self._verbs[:-1]), touching=touching))
+    def plan_before_verb(
+        self,
+        touching: SpanArray | None = None,
+        *,
+        where: BooleanExpression | None = None,
+        may_match: Callable[[DataFile], bool] | None = None,
+    ) -> tuple[RowTask, ...]:
+        """The rows that were there before the current verb, whose own rows its deletes spare; what `plan` says of the
+        filter and of conflicts holds."""
+        self._reads.append(_Read(where, may_match, self._isolation, is_of_spans=may_match is None))
+        plan = plan_scan(
+            self._view,
+            where,
+            staged=self._on_top(self._verbs[:-1]),
+            keeps_deletes=self._carries_rows,
+            touching=touching,
+        )
+        return self._noted(plan)
 
     def look(self, where: BooleanExpression | None) -> tuple[RowTask, ...]:
         """What `plan` would give, for a verb that has not decided yet whether to go by it."""
@@ -384,12 +394,8 @@ class StagedChange:
         staged = self._positions.get(data.file_path)
         return PositionSet.empty() if staged is None else staged.positions
 
-    def _on_top(self, verbs: list[_Verb]) -> StagedFilesOnTop:
-        first = last_sequence_number(self._view.metadata) + 1
-        return StagedFilesOnTop(
-            tuple(_numbered(data, first + step) for step, verb in enumerate(verbs) for data in verb.data_files),
-            tuple(_numbered(delete, first + step) for step, verb in enumerate(verbs) for delete in verb.delete_files),
-        )
+    def _on_top(self, verbs: list[StagedVerb]) -> StagedFilesOnTop:
+        return files_on_top(verbs, last_sequence_number(self._view.metadata) + 1)
 
 
 class StagedChangeByVersion(ChangeByFormatVersion):
@@ -425,6 +431,7 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             )
             change = replace(change, coverage=coverage)
         replaced = self._staged.replaced
+        self._staged.order.check(head, table=self._table)
         if self._staged.names_columns:
             self._refuse_changed_names(head)
         if change.scoped_deletes:
@@ -481,11 +488,3 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             return replaced.change
         replaced.remove_unused(change, io)
         return change
-
-
-_File = TypeVar("_File", bound=ContentFile)
-
-
-def _numbered(file: _File, sequence_number: int) -> _File:
-    """The staged file as if its verb had been a snapshot."""
-    return replace(file, sequence_number=sequence_number)

@@ -34,7 +34,7 @@ from tableformat.scan.scan import Scan
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
 
-_FEW_KEYS: Final = 64
+FEW_KEYS: Final = 64
 """Up to so many are asked of Bloom filters too."""
 
 _MANY_VALUES: Final = 256
@@ -76,7 +76,7 @@ def rows_of_keys(view: SnapshotView, keys: Any) -> pa.Table:
 
 def _rows_of_portion(view: SnapshotView, columns: Schema, keys: pa.Table) -> pa.Table:
     types = _on(columns).types
-    index, examples, numbers = index_keys(_comparables(keys, types), types)
+    index, examples, numbers = index_keys(comparables(keys, types), types)
     distinct = keys if len(examples) == len(keys) else keys.take(pa.array(examples))
     tables, found_keys = [_no_rows(view)], [np.empty(0, np.int64)]
     for rows in _rows_of_files(view, columns, distinct):
@@ -107,7 +107,7 @@ def _on(columns: Schema) -> KeyColumns:
     return KeyColumns.of(columns, [field.field_id for field in columns.fields])
 
 
-def _comparables(keys: pa.Table, types: Sequence[PrimitiveType]) -> list[pa.ChunkedArray]:
+def comparables(keys: pa.Table, types: Sequence[PrimitiveType]) -> list[pa.ChunkedArray]:
     return [decoded(comparable(column, kind)) for column, kind in zip(keys.columns, types, strict=True)]
 
 
@@ -115,12 +115,12 @@ def _rows_of_files(view: SnapshotView, columns: Schema, keys: pa.Table) -> Itera
     """RD-10, FM-27: the live rows of the files that may hold one of the keys, according to their bounds and Bloom
     filters."""
     context = ReadContext.of(view)
-    where = among_values(keys) if len(keys) <= _FEW_KEYS else within_bounds(keys.column(0), columns.fields[0])
-    plan = plan_scan(view, where, context=context.merge, touching=_spans(columns, keys))
+    where = among_values(keys) if len(keys) <= FEW_KEYS else within_bounds(keys.column(0), columns.fields[0])
+    plan = plan_scan(view, where, context=context.merge, touching=spans_of_keys(columns, keys))
     return read_tables(plan.tasks, context)
 
 
-def _spans(columns: Schema, keys: pa.Table) -> SpanArray:
+def spans_of_keys(columns: Schema, keys: pa.Table) -> SpanArray:
     """Spans that hold the keys: of the values of the first column where there are many, which choose the files nearly
     as well in a fraction of the time, else of the keys themselves."""
     column = keys.column(0)

@@ -52,8 +52,8 @@ def settle_messages(
     if after is None and int(codes.max(initial=-1)) + 1 == len(prefixes):
         return
     part_of = _part_of(parts)
-    is_newest = _are_newest(parts, prefixes, after)
-    rows = _StagedRows(draft, context, {data.file_path: data for data in files})
+    is_newest = are_newest(parts, prefixes, after)
+    rows = StagedRows(draft, context, {data.file_path: data for data in files})
     rows.delete(parts, prefixes, part_of, ~is_newest)
     is_shared = is_newest & (np.bincount(codes[is_newest], minlength=len(prefixes))[codes] > 1)
     if is_shared.any():
@@ -68,7 +68,7 @@ def known_keys(draft: Draft, parts: Sequence[StagedMessages], *, fail: bool) -> 
     Call it before the draft adopts the rows. Reads the keys of the files that may have them.
     """
     keys = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
-    stays = _are_newest(parts, keys, None)
+    stays = are_newest(parts, keys)
     newest = keys.filter(pa.array(stays)).rename_columns(list(draft.key_names))
     stays[stays] = new_keys(draft, newest, fail=fail)
     return ~stays
@@ -82,7 +82,7 @@ def drop_messages(
     dropped: npt.NDArray[np.bool_],
 ) -> None:
     """Delete by position the rows of messages that do not stay."""
-    rows = _StagedRows(draft, context, {data.file_path: data for data in files})
+    rows = StagedRows(draft, context, {data.file_path: data for data in files})
     prefixes = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
     rows.delete(parts, prefixes, _part_of(parts), dropped)
 
@@ -92,7 +92,11 @@ def _part_of(parts: Sequence[StagedMessages]) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
 
 
-def _are_newest(parts: Sequence[StagedMessages], prefixes: pa.Table, after: pa.Table | None) -> npt.NDArray[np.bool_]:
+def are_newest(
+    parts: Sequence[StagedMessages], prefixes: pa.Table, after: pa.Table | None = None
+) -> npt.NDArray[np.bool_]:
+    """CP-68: for each of the prefixes of all parts whether no part has a newer message of it, and it is newer than the
+    orders in `after`."""
     orders = [part.orders for part in parts if part.orders is not None]
     if not orders:
         return np.ones(len(prefixes), np.bool_)
@@ -102,7 +106,7 @@ def _are_newest(parts: Sequence[StagedMessages], prefixes: pa.Table, after: pa.T
     return newest
 
 
-class _StagedRows:
+class StagedRows:
     """Rows of files that no snapshot names yet."""
 
     def __init__(self, draft: Draft, context: WriteContext, by_path: Mapping[str, DataFile]) -> None:
@@ -132,14 +136,20 @@ class _StagedRows:
             if positions:
                 yield FileScanTask(data_file=self._by_path[task.data_file.file_path]), positions
 
-    def check_unique(self, paths: Iterable[str], prefixes: pa.Table) -> None:
-        names = key_names(self._context.schema, self._context.key_field_ids)
+    def read(
+        self, found: Iterable[tuple[FileScanTask, PositionSet]], names: Sequence[str] | None
+    ) -> Iterator[pa.Table]:
+        """The columns of the rows at these positions, as they were written; all columns without `names`."""
         view = replace(self._draft.view, schema=self._context.schema, snapshot=None)
         tasks = [
             only_rows(replace(task, data_file=replace(task.data_file, sequence_number=1)), positions)
-            for task, positions in self.of(paths, prefixes)
+            for task, positions in found
         ]
-        found = read_tables(tasks, ReadContext.of(view, names))
+        return read_tables(tasks, ReadContext.of(view, names))
+
+    def check_unique(self, paths: Iterable[str], prefixes: pa.Table) -> None:
+        names = key_names(self._context.schema, self._context.key_field_ids)
+        found = self.read(self.of(paths, prefixes), names)
         batches = (batch for table in found for batch in table.select(list(names)).to_batches())
         for _ in with_unique_keys(batches, names, table=self._draft.name, memory_bytes=self._context.key_memory_bytes):
             pass

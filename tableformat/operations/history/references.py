@@ -51,11 +51,12 @@ from tableformat.operations.format_version import (
 )
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.parquet.metrics_modes import METRICS
-from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX, checked_properties
+from tableformat.properties import ORDER_COLUMN, RANGE_PARTITIONS, RETIRED_PREFIX, checked_properties
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand
 from tableformat.range_partitions.retention import check_retention
 from tableformat.range_partitions.summary import COVERAGE_BEFORE
 from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
+from tableformat.write.rows.order_column import check_order_column
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
@@ -293,6 +294,7 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     move_to_newest(iceberg)
     schema = iceberg.metadata.schema()
     check_filter_columns(properties, schema)
+    check_order_column(properties, schema)
     check_metrics(properties, iceberg.metadata.properties, schema)
     check_retention(properties, iceberg.metadata.properties, schema)
     refuse_check_set_by_hand(properties, iceberg.metadata.properties, schema)
@@ -307,11 +309,11 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
 
 
 def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> tuple[TableRequirement, ...]:
-    """CK-6, RP-7: the columns that a constraint names, and those whose bounds range partitions go by, are still these
-    when properties are set that name them."""
+    """CK-6, FM-33, RP-7: the columns that a constraint or the order column names, and those whose bounds range
+    partitions go by, are still these when properties are set that name them."""
     metadata = iceberg.metadata
     schema = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
-    is_checked = any(map(is_check_property, properties))
+    is_checked = ORDER_COLUMN in properties or any(map(is_check_property, properties))
     is_measured = any(name.startswith(METRICS) for name in properties)
     coverage = coverage_is(metadata.properties.get(RANGE_PARTITIONS), iceberg.catalog) if is_measured else ()
     return (*((schema,) if is_checked else ()), *coverage)

@@ -7,19 +7,24 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg.types import NestedField
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.kept_columns import stage_keeping
+from tableformat.operations.finding.stale_rows import check_has_order, check_on_stale, fresh_rows
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete import stage_delete
+from tableformat.operations.verbs.delete_prefix import stage_ordered_deletes
 from tableformat.operations.verbs.row_events import stage_row_events
 from tableformat.operations.verbs.upsert import MISSING, deleting_older, lacking_columns, lacking_error
+from tableformat.properties import ORDER_COLUMN
 from tableformat.write.rows.change_codes import Change, kinds_of
 from tableformat.write.rows.change_events import ChangeEvents, change_events
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.last_per_key import last_row_per_key, refuse_incomparable
 from tableformat.write.rows.numbered_rows import numbered, unused_name
+from tableformat.write.rows.replacing_rows import in_types_of
 
 TABLE_KEY: Final = "table"
 """The argument `key` for events that are about the rows with their key."""
@@ -35,12 +40,14 @@ def apply_changes(
     key: str | None = TABLE_KEY,
     on_refused: str = "fail",
     missing: str = "error",
+    on_stale: str = "ignore",
 ) -> None:
     """Stage the last event of each key: deletes of all keys that occur, and the rows of those whose last event is not a
     delete. CF-13: events before the last truncate have no effect.
 
     CF-9: InvalidKeyError for a table without a key, unless `key` is None: then all columns identify a row
-    (CF-15). Delete events may leave columns outside the key null or out.
+    (CF-15). Delete events may leave columns outside the key null or out. CP-69: on a table with an order column, events
+    that are older than the stored rows of their keys are left out.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, MISSING, option="missing")
@@ -57,11 +64,26 @@ def apply_changes(
             "was written. apply_changes(..., key=None) takes one equal row for each delete, whose events have all "
             "columns; or name the columns that identify a row with set_key([...])."
         )
+    column = draft.order.column()
+    check_on_stale(on_stale, column, table=draft.name)
+    if column is not None:
+        _refuse_unordered(draft, column, key, missing)
     events = change_events(changes, op=op, order_by=order_by, envelope=envelope, whole_images=key is None)
     if key is None:
         stage_row_events(draft, events)
     else:
-        _stage_by_key(draft, events, on_refused, missing)
+        _stage_by_key(draft, events, on_refused, missing, on_stale)
+
+
+def _refuse_unordered(draft: Draft, column: NestedField, key: str | None, missing: str) -> None:
+    """CP-71: InvalidArgumentError for arguments whose effect depends on events that may be stale."""
+    if key is None or missing == "keep":
+        given = "key=None" if key is None else "missing='keep'"
+        instead = "Set a key" if key is None else "Give events with all columns"
+        raise InvalidArgumentError(
+            f"{given}: {draft.name} compares events by its order column {column.name!r} ({ORDER_COLUMN}), and this "
+            f"needs every earlier event. Nothing was written. {instead}, or remove the property."
+        )
 
 
 def _check_row_events(on_refused: str, missing: str) -> None:
@@ -73,7 +95,7 @@ def _check_row_events(on_refused: str, missing: str) -> None:
             )
 
 
-def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: str) -> None:
+def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: str, on_stale: str) -> None:
     row_columns = events.row_columns([field.name for field in draft.schema.fields])
     lacking = lacking_columns(draft, row_columns)
     if missing == "keep" and on_refused == "divert":
@@ -81,10 +103,13 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
             "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. Nothing "
             "was written. Give all columns to divert rows."
         )
+    column = draft.order.column()
+    if column is not None:
+        check_has_order(events.reader.schema.names, column, "the changes")
     draft.begin_verb()
     if missing == "error":
         draft.replaces_whole_rows()
-    split = _SplitEvents(draft, events, row_columns, lacking if missing == "error" else [])
+    split = _SplitEvents(draft, events, row_columns, lacking if missing == "error" else [], on_stale)
     if missing == "keep" and lacking:
         stage_keeping(draft, split.reader(split.kept()), lacking, numbered_by=split.number)
         rows = split.reader(iter(split.deleted_before))
@@ -97,9 +122,12 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
 class _SplitEvents:
     """The last events of each key. Read once."""
 
-    def __init__(self, draft: Draft, events: ChangeEvents, row_columns: Sequence[str], lacking: Sequence[str]) -> None:
+    def __init__(
+        self, draft: Draft, events: ChangeEvents, row_columns: Sequence[str], lacking: Sequence[str], on_stale: str
+    ) -> None:
         """CP-27: `lacking` columns are an error of events that insert or update."""
         self._draft = draft
+        self._order = draft.order.column()
         self._op = events.op
         self._key = list(draft.key_names)
         refuse_incomparable(events.reader.schema, self._key)
@@ -112,12 +140,14 @@ class _SplitEvents:
         schema = counted.schema.append(pa.field(self._resets, pa.bool_()))
         self._deletes = PrefixCollector(schema, self._key)
         self._is_emptied = False
-        self._newest = last_row_per_key(
+        newest = last_row_per_key(
             pa.RecordBatchReader.from_batches(schema, self._marked(counted, schema)),
             self._key,
             events.order_by,
             resets=self._resets,
         )
+        fresh = fresh_rows(draft, self._key, self._order, on_stale)
+        self._newest = newest if fresh is None else fresh(newest, self.number)
         self.deleted_before: list[pa.RecordBatch] = []
         """Of `kept`: the last events whose key was deleted by an earlier one, so that nothing of it is stored."""
 
@@ -127,9 +157,21 @@ class _SplitEvents:
             is_delete = kinds == Change.DELETE
             if is_delete.any():
                 self._deletes.observe(batch.filter(pa.array(is_delete)))
-            resets = pa.array(kinds == Change.TRUNCATE)
-            self._is_emptied |= bool(np.any(kinds == Change.TRUNCATE))
-            yield pa.RecordBatch.from_arrays([*batch.columns, resets], schema=schema)
+            resets = kinds == Change.TRUNCATE
+            if resets.any():
+                self._refuse_truncate()
+            self._is_emptied |= bool(resets.any())
+            yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(resets)], schema=schema)
+
+    def _refuse_truncate(self) -> None:
+        """CP-71: the values of the keys that a truncate deletes are not remembered, so older events restore them."""
+        if self._order is not None:
+            raise InvalidArgumentError(
+                f"a truncate event: {self._draft.name} compares events by its order column {self._order.name!r} "
+                f"({ORDER_COLUMN}), and a truncate keeps no value for the keys that it deletes. Nothing was written. "
+                "Apply the events before it, run delete(where='true'), and apply the events after it; or send a "
+                "delete event for each key."
+            )
 
     def reader(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """Batches of rows as a reader."""
@@ -152,9 +194,15 @@ class _SplitEvents:
                 stage_delete(self._draft, None, mode="auto")
             is_delete = (kinds == Change.DELETE) | (kinds == Change.BEFORE_IMAGE)
             if is_delete.any():
-                keys = batch.select(self._key).filter(pa.array(is_delete))
-                self._draft.add_keys(pa.Table.from_batches([keys]))
+                self._stage_deletes(pa.Table.from_batches([batch.filter(pa.array(is_delete))]))
             yield batch.select(self._columns).filter(pa.array(is_upsert))
+
+    def _stage_deletes(self, events: pa.Table) -> None:
+        if self._order is None:
+            self._draft.add_keys(events.select(self._key))
+        else:
+            keys = in_types_of(self._draft.schema, events.select([*self._key, self._order.name]))
+            stage_ordered_deletes(self._draft, keys, self._order)
 
     def kept(self) -> Iterator[pa.RecordBatch]:
         """The upserts whose stored rows stay in columns that they lack. CF-16: a key that was deleted before has none;

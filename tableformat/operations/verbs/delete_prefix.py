@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.types import FixedType
+from pyiceberg.types import FixedType, NestedField
 
 from tableformat.arguments import shown
 from tableformat.deletes.spans.spans import spans_of_prefixes
@@ -21,7 +21,7 @@ from tableformat.operations.drafts.blind_deletes import refuse_forbidden
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
-from tableformat.properties import PREFIX_ENCODING
+from tableformat.properties import BLIND_DELETES, BLIND_OFF, ORDER_COLUMN, PREFIX_ENCODING, blind_deletes
 from tableformat.write.rows.rows import as_reader
 
 MODES: Final = ("auto", "range", "equality", "scan")
@@ -54,6 +54,25 @@ def stage_prefixes(
         draft.add_keys(prefixes)
     else:
         draft.add_spans(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefixes))
+
+
+def stage_ordered_deletes(draft: Draft, keys: pa.Table, order: NestedField) -> None:
+    """CP-71: stage the delete of keys or prefixes with their values of the order column, in the types of the table.
+
+    They are written as equality deletes, which have a place for the value. InvalidArgumentError where the table's owner
+    forbids these: nothing would tell later that an older row is stale.
+    """
+    if not keys.num_rows:
+        return
+    if blind_deletes(draft.view.metadata.properties) == BLIND_OFF:
+        raise InvalidArgumentError(
+            f"{draft.name} has an order column ({ORDER_COLUMN}) and {BLIND_DELETES}={BLIND_OFF!r}: a delete could not "
+            f"keep its value of {order.name!r}, and older rows would come back. Nothing was written. "
+            f"set_properties({{{BLIND_DELETES!r}: 'equality'}}) lets it be kept."
+        )
+    check_others_read_it(draft, keys.drop_columns([order.name]))
+    draft.order.deletes.append(keys)
+    draft.add_keys(keys, beside=order.name)
 
 
 def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:

@@ -12,7 +12,9 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.kept_columns import stage_keeping
+from tableformat.operations.finding.stale_rows import check_has_order, fresh_rows
 from tableformat.operations.options import one_of
+from tableformat.write.rows.order_column import with_order_column
 from tableformat.write.rows.replacing_rows import ReplacingRows, order_columns
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.rows.unique_keys import with_unique_keys
@@ -27,21 +29,32 @@ def upsert(
     order_by: str | Sequence[str] | None = None,
     on_refused: str = "fail",
     missing: str = "error",
+    on_stale: str = "ignore",
 ) -> None:
     """Stage the rows, and equality deletes of their keys: older rows with them disappear.
 
     CP-67: DuplicateKeyError where two rows have one key. With `order_by` only the newest rows of each key count
-    (CP-66). `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of
+    (CP-66). On a table with an order column these are compared with the table, and stale ones are left out (CP-69).
+    `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of
     its key along, so that no older state of it is stored as the newest (CP-24).
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, MISSING, option="missing")
     key = draft.key_names
-    order = order_columns(order_by, key)
+    column = draft.order.column()
+    order = with_order_column(order_columns(order_by, key), column)
     given = as_reader(rows, schema=arrow_schema(draft.schema))
+    if column is not None:
+        check_has_order(given.schema.names, column, "the rows")
     draft.begin_verb()
     chosen = ReplacingRows(
-        given, draft.schema, key=key, prefix=key, order_by=order, memory_bytes=draft.context.memory_bytes // 4
+        given,
+        draft.schema,
+        key=key,
+        prefix=key,
+        order_by=order,
+        memory_bytes=draft.context.memory_bytes // 4,
+        fresh=fresh_rows(draft, key, column, on_stale),
     )
     reader = chosen.to_reader()
     lacking = lacking_columns(draft, [name for name in reader.schema.names if name != chosen.numbered_by])

@@ -59,8 +59,10 @@ def write_equality_deletes(
     *,
     spec_id: int,
     partition: tuple[Any, ...] = (),
+    beside: str | None = None,
 ) -> list[DeleteFile]:
     """FM-12: delete files for every distinct row of `rows`, whose columns are the delete columns; usually one file.
+    `beside`: a column that is stored with them, and by which no row is deleted (FM-34).
 
     Rows are made distinct (DA-4: null equals null) and sorted within `context.memory_bytes`. A longer stream becomes
     several files, which together delete the same rows. Without rows there is no file. Under an unpartitioned spec the
@@ -72,7 +74,7 @@ def write_equality_deletes(
     partition = checked_partition(context, spec_id, partition)
     with removed_on_failure(context) as created:
         return [
-            _write(context, created, columns, table, spec_id=spec_id, partition=partition)
+            _write(context, created, columns, table, spec_id=spec_id, partition=partition, beside=beside)
             for table in _distinct_portions(ConformedRows(reader, columns), context.memory_bytes)
         ]
 
@@ -105,6 +107,7 @@ def _write(
     *,
     spec_id: int,
     partition: tuple[Any, ...],
+    beside: str | None = None,
 ) -> DeleteFile:
     batch = table.combine_chunks().to_batches()[0]
     order = sorting_order(batch.columns)
@@ -127,7 +130,7 @@ def _write(
         content=FileContent.EQUALITY_DELETES,
         spec_id=spec_id,
         partition=partition,
-        equality_ids=tuple(field.field_id for field in columns.fields),
+        equality_ids=tuple(field.field_id for field in columns.fields if field.name != beside),
         **entry_metrics(metrics),
     )
 

@@ -11,7 +11,7 @@ from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.retired import retired_in
 from tableformat.range_partitions.rows import covered, missing_steps, refusals
 from tableformat.write.context import WriteContext
-from tableformat.write.rows.checks import RowTest
+from tableformat.write.rows.checks import RowTest, row_checks
 from tableformat.write.rows.column_casts import Misfits, Positions
 
 
@@ -19,6 +19,11 @@ def coverage_tests(context: WriteContext) -> tuple[RowTest, ...]:
     """What rows are held against besides the constraints of the table: nothing where every row is taken."""
     defined = context.range_partitions
     return () if defined is None or defined.takes_every_row else (CoveredRows(defined, context),)
+
+
+def row_tests(context: WriteContext, *, table: str) -> tuple[RowTest, ...]:
+    """What rows are held against: the constraints of the table, and its range partitions."""
+    return (*row_checks(context.properties, context.schema, table=table), *coverage_tests(context))
 
 
 class CoveredRows:

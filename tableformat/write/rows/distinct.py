@@ -50,6 +50,8 @@ def heads_of_runs(table: pa.Table) -> npt.NDArray[np.int64]:
     is_head = np.zeros(len(table), np.bool_)
     is_head[:1] = True
     for column in table.columns:
+        if pa.types.is_null(column.type):
+            return np.arange(len(table))
         array = single_array(column)
         values = array.storage if isinstance(array, pa.ExtensionArray) else array
         is_head[1:] |= pc.not_equal(values[1:], values[:-1]).fill_null(True).to_numpy(zero_copy_only=False)

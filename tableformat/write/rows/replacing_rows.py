@@ -7,7 +7,7 @@ prefixes replaced    1, and 2, whose newest message is empty
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,12 @@ class ReplacingRows:
         prefix: Sequence[str],
         order_by: Sequence[str],
         memory_bytes: int,
+        fresh: Callable[[pa.RecordBatchReader, str], pa.RecordBatchReader] | None = None,
+        order_column: str | None = None,
     ) -> None:
-        """`memory_bytes`: how much the search for the newest rows holds, if there is one."""
+        """`memory_bytes`: how much the search for the newest rows holds, if there is one. `fresh`: leaves out messages
+        that are older than what the table has; it gets the newest rows and the name of the column with their indexes
+        (CP-69). `order_column`: the table's, which is one of `order_by`."""
         self._schema = schema
         self._prefix = list(prefix)
         self._rest = [name for name in key if name not in prefix]
@@ -75,7 +79,9 @@ class ReplacingRows:
         """The column of the rows' indexes in the input, which refusals name."""
         rows = numbered(rows, self.numbered_by)
         self._rows = newest_rows(rows, prefix, order_by, memory_bytes=memory_bytes) if order_by else rows
-        self._markers = PrefixCollector(rows.schema, prefix) if self._has_markers(rows.schema) else None
+        self._rows = self._rows if fresh is None else fresh(self._rows, self.numbered_by)
+        self._ordered_prefix = [*prefix, *(() if order_column is None else (order_column,))]
+        self._markers = PrefixCollector(rows.schema, self._ordered_prefix) if self._has_markers(rows.schema) else None
         self._messages = PrefixCollector(rows.schema, [*prefix, *order_by]) if order_by else None
 
     def _has_markers(self, given: pa.Schema) -> bool:
@@ -102,7 +108,8 @@ class ReplacingRows:
 
     @property
     def marked(self) -> pa.Table | None:
-        """The prefixes of markers, in the table's types; None without any. Complete when the rows are read."""
+        """The prefixes of markers, in the table's types, and behind them the table's order column, if it has one; None
+        without any. Complete when the rows are read."""
         if self._markers is None or not len(self._markers.prefixes):
             return None
         return in_types_of(self._schema, self._markers.prefixes)

@@ -45,6 +45,11 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
         List.of(Json.strings(checked.get("codes").get("upsert"))));
   }
 
+  /** SP-111: the same with the columns that order its messages, where a table has one of its own. */
+  Replacement orderedBy(String[] names) {
+    return new Replacement(operation, prefix, List.of(names), opColumn, upserts);
+  }
+
   private static List<String> names(String text) {
     return Arrays.stream(text.split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
   }

@@ -73,7 +73,9 @@ final class WriteJob {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
     }
     JsonNode answer = table.catalog().call("plan_write", WriteAuditPublish.added(arguments)).result();
-    return new WriteJob(table, answer, rows == null ? null : Replacement.of(options, table), rows);
+    Replacement replacement = rows == null ? null : Replacement.of(options, table);
+    return new WriteJob(
+        table, answer, replacement == null ? null : replacement.orderedBy(Json.strings(answer.get("order_by"))), rows);
   }
 
   TaskWriters writers() {
