@@ -484,7 +484,7 @@ class Table(TableCommits):
         without a key, unless `key=None`.
 
         `on_stale`: as of `upsert`. On a table with an order column, deletes are compared too, and their values are
-        remembered. Truncate events, `key=None` and `missing="keep"` are errors there.
+        remembered. Truncate events, `envelope`, `key=None` and `missing="keep"` are errors there.
 
         >>> rows = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1], "open_on": [None, None]}
         >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **rows}))

@@ -12,6 +12,8 @@ import typer
 from tableformat.cli.options import (
     ApplicationOption,
     BatchOption,
+    Stale,
+    StaleOption,
     UnchangedOption,
     WritableTableArgument,
     batch_of,
@@ -60,6 +62,7 @@ def load(
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
     if_unchanged_since: UnchangedOption = None,
+    on_stale: StaleOption = Stale.IGNORE,
 ) -> None:
     """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
 
@@ -72,6 +75,8 @@ def load(
         raise typer.BadParameter("--order-by belongs to --upsert or --replace-prefix.")
     if if_unchanged_since is not None and not upsert and replace_prefix is None:
         raise typer.BadParameter("--if-unchanged-since belongs to --upsert or --replace-prefix.")
+    if on_stale is not Stale.IGNORE and not upsert and replace_prefix is None:
+        raise typer.BadParameter("--on-stale belongs to --upsert or --replace-prefix.")
     batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -80,9 +85,10 @@ def load(
         if merge_schema:
             handle.merge_schema(_schema_to_merge(files, rows))
         if upsert:
-            result = handle.upsert(rows, order_by=names_of(order_by), **batch)
+            result = handle.upsert(rows, order_by=names_of(order_by), on_stale=on_stale.value, **batch)
         elif replace_prefix is not None:
-            result = handle.replace(rows, prefix=names_of(replace_prefix), order_by=names_of(order_by), **batch)
+            prefix, order = names_of(replace_prefix), names_of(order_by)
+            result = handle.replace(rows, prefix=prefix, order_by=order, on_stale=on_stale.value, **batch)
         else:
             result = handle.append(rows, **batch)
     emit_loaded(session, handle, files, result, done="loaded into")

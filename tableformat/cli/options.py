@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,6 +71,22 @@ UnchangedOption = Annotated[
         "--if-unchanged-since",
         metavar="SNAPSHOT",
         help="Fail if rows that the command deletes or replaces came after this snapshot; -1 is an empty table.",
+    ),
+]
+
+
+class Stale(StrEnum):
+    """What becomes of rows that are older than the stored ones."""
+
+    IGNORE = "ignore"
+    ERROR = "error"
+
+
+StaleOption = Annotated[
+    Stale,
+    typer.Option(
+        "--on-stale",
+        help="On a table with an order column: leave out rows that are older than the stored ones, or fail.",
     ),
 ]
 

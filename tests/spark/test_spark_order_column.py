@@ -90,7 +90,7 @@ def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
     ):
         with pytest.raises(Exception, match=text):
             append(table, rows, **options)
-    with pytest.raises(Exception, match="on-stale belongs to replace-prefix"):
+    with pytest.raises(Exception, match="on-stale belongs to replace-prefix or operation"):
         rows.writeTo(f"lake.{table.name}").option("on-stale", "error").append()
     table.refresh().remove_properties("tableformat.order-column")
     spark.sql(f"REFRESH TABLE lake.{table.name}")
@@ -148,3 +148,65 @@ def test_statements_compare_messages_and_hold_the_column(spark: SparkSession, ta
     ):
         with pytest.raises(Exception, match=text):
             spark.sql(statement)
+
+
+def events(spark: SparkSession, *rows: tuple[int, int | None, int, str]) -> DataFrame:
+    """Events of orders of ann: the order, the line, the minute, and the operation."""
+    data = [("ann", order, line, f"2026-01-02 10:{minute}:00", op) for order, line, minute, op in rows]
+    return spark.createDataFrame(data, LINES.replace("timestamp", "string") + ", op string").withColumn(
+        "ts", functions.col("ts").cast("timestamp")
+    )
+
+
+def write(table: Table, rows: DataFrame, **options: str) -> None:
+    named = {name.replace("_", "-"): value for name, value in options.items()}
+    rows.writeTo(f"lake.{table.name}").options(**named).append()
+
+
+def test_upserts_are_compared_by_key(spark: SparkSession, table: Table) -> None:
+    """SP-111: rows of one key in a batch as well."""
+    rows = events(spark, (1, 1, 30, ""), (1, 2, 50, ""), (1, 2, 45, ""), (2, 1, 10, "")).drop("op").repartition(3)
+    with pytest.raises(Exception, match="1 message is older than what the table has"):
+        write(table, rows, operation="upsert", on_stale="error")
+    write(table, rows, operation="upsert")
+    assert stored(spark, table) == ["ann 1 1 at 40", "ann 1 2 at 50", "ann 2 1 at 10"]
+    spark.sql(
+        f"UPSERT INTO lake.{table.name} VALUES ('ann', 1, 1, TIMESTAMP '2026-01-02 10:39:00'), "
+        "('ann', 2, 1, TIMESTAMP '2026-01-02 10:11:00')"
+    )
+    assert stored(spark, table) == ["ann 1 1 at 40", "ann 1 2 at 50", "ann 2 1 at 11"]
+
+
+def test_change_events_are_compared_and_deletes_remembered(spark: SparkSession, table: Table) -> None:
+    """SP-111, CP-71"""
+    options = {"operation": "changes", "op_column": "op", "order_by": "ts"}
+    write(table, events(spark, (1, 1, 50, "delete"), (1, 2, 30, "delete"), (2, 1, 20, "insert")), **options)
+    assert stored(spark, table) == ["ann 1 2 at 40", "ann 2 1 at 20"]
+    spark.sql(f"CALL lake.system.convert_deletes('{table.name}')")
+    write(table, events(spark, (1, 1, 45, "insert"), (2, 1, 15, "update"), (1, 2, 41, "update")), **options)
+    assert stored(spark, table) == ["ann 1 2 at 41", "ann 2 1 at 20"]
+    with pytest.raises(Exception, match="a delete event for each key"):
+        write(table, events(spark, (1, 1, 55, "truncate"), (1, 1, 56, "insert")), **options)
+    assert stored(spark, table) == ["ann 1 2 at 41", "ann 2 1 at 20"]
+
+
+def test_writes_that_compare_nothing_are_an_error(spark: SparkSession, table: Table) -> None:
+    """SP-111"""
+    rows = events(spark, (1, 1, 30, "")).drop("op")
+    for options, text in (
+        ({"operation": "delete"}, "with delete events, or DELETE FROM"),
+        ({"operation": "insert-ignore"}, "UPSERT INTO"),
+        ({"operation": "insert-error"}, "UPSERT INTO"),
+        ({"replace_equal": "ts"}, "first columns of the key"),
+    ):
+        with pytest.raises(Exception, match=text):
+            write(table, rows, **options)
+    values = "VALUES ('ann', 1, 1, TIMESTAMP '2026-01-02 10:30:00')"
+    for statement in (
+        f"INSERT IGNORE INTO lake.{table.name} {values}",
+        f"INSERT INTO lake.{table.name} REPLACE USING (ts) {values}",
+        f"INSERT INTO lake.{table.name} REPLACE USING (line) {values}",
+    ):
+        with pytest.raises(Exception, match="has the order column 'ts'"):
+            spark.sql(statement)
+    assert stored(spark, table) == ["ann 1 1 at 40", "ann 1 2 at 40"]

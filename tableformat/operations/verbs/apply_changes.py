@@ -67,7 +67,7 @@ def apply_changes(
     column = draft.order.column()
     check_on_stale(on_stale, column, table=draft.name)
     if column is not None:
-        _refuse_unordered(draft, column, key, missing)
+        _refuse_unordered(draft, column, key, missing, envelope)
     events = change_events(changes, op=op, order_by=order_by, envelope=envelope, whole_images=key is None)
     if key is None:
         stage_row_events(draft, events)
@@ -75,15 +75,24 @@ def apply_changes(
         _stage_by_key(draft, events, on_refused, missing, on_stale)
 
 
-def _refuse_unordered(draft: Draft, column: NestedField, key: str | None, missing: str) -> None:
-    """CP-71: InvalidArgumentError for arguments whose effect depends on events that may be stale."""
-    if key is None or missing == "keep":
-        given = "key=None" if key is None else "missing='keep'"
-        instead = "Set a key" if key is None else "Give events with all columns"
-        raise InvalidArgumentError(
-            f"{given}: {draft.name} compares events by its order column {column.name!r} ({ORDER_COLUMN}), and this "
-            f"needs every earlier event. Nothing was written. {instead}, or remove the property."
-        )
+def _refuse_unordered(draft: Draft, column: NestedField, key: str | None, missing: str, envelope: str | None) -> None:
+    """CP-71: InvalidArgumentError for arguments with which a stale event could not be left out."""
+    cases = (
+        (key is None, "key=None", "an event is about one of several equal rows", "Set a key"),
+        (missing == "keep", "missing='keep'", "a stored row is made of several events", "Give events with all columns"),
+        (
+            envelope is not None,
+            f"envelope={envelope!r}",
+            "an image before a delete has the value of the row and not of the event",
+            "Give events with this column of their own",
+        ),
+    )
+    for is_given, given, reason, instead in cases:
+        if is_given:
+            raise InvalidArgumentError(
+                f"{given}: {draft.name} compares events by its order column {column.name!r} ({ORDER_COLUMN}), and "
+                f"{reason}. Nothing was written. {instead}, or remove the property."
+            )
 
 
 def _check_row_events(on_refused: str, missing: str) -> None:

@@ -89,3 +89,22 @@ def test_options_that_do_not_fit(lake: Lake, tmp_path: Path) -> None:
     assert "lack 'day'" in lake.error("apply-changes", "db.orders", some)["message"]
     lake.json("apply-changes", "db.orders", some, "--missing", "keep", "--branch", "main")
     assert rows(lake) == [("ann", 1, None), ("ann", 2, None)]
+
+
+def test_stale_rows_of_an_order_column(lake: Lake, tmp_path: Path) -> None:
+    """CP-69: load as well."""
+    with lake.table("db.orders") as table:
+        table.set_properties({"tableformat.order-column": "day"})
+    newer = lines(tmp_path / "newer.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-02"})
+    older = lines(tmp_path / "older.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-01"})
+    events = lines(tmp_path / "events.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-01", "_op": "delete"})
+    lake.json("load", "db.orders", newer, "--upsert", "--on-stale", "error")
+    for command in (
+        ("load", "db.orders", older, "--upsert"),
+        ("load", "db.orders", older, "--replace-prefix", "customer,order"),
+        ("apply-changes", "db.orders", events, "--in-order"),
+    ):
+        assert lake.json(*command)["stale_row_count"] == 1
+        assert lake.error(*command, "--on-stale", "error")["type"] == "StaleRowsError"
+    assert rows(lake) == [("ann", 1, DAY), ("ann", 2, None)]
+    assert lake.run("load", "db.orders", older, "--on-stale", "error").status == 2

@@ -443,3 +443,62 @@ def test_many_keys_are_compared_in_portions(tmp_path: Path, monkeypatch: pytest.
     assert result.stale_row_count == sum(number % 5 < number % 7 for number in numbers)
     stored = table.scan(columns=["order", "ts"]).to_arrow().sort_by("order")
     assert stored["ts"].to_pylist() == [max(number % 5, number % 7) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"key": None}, "Set a key"),
+        ({"missing": "keep"}, "events with all columns"),
+        ({"envelope": "debezium"}, "column of their own"),
+    ],
+)
+def test_changes_that_cannot_be_compared_are_an_error(orders: tf.Table, options: dict[str, Any], text: str) -> None:
+    """CP-71."""
+    orders.upsert([row(1, 40, "first")])
+    events = pa.Table.from_pylist([row(1, 50)], schema=COLUMNS).append_column("op", pa.array(["u"]))
+    with pytest.raises(InvalidArgumentError, match=text):
+        apply(orders, events, **options)
+    assert notes(orders) == {1: "first"}
+
+
+def test_truncate_event_is_an_error(orders: tf.Table) -> None:
+    """CP-71: nothing would remember the keys that it deletes."""
+    orders.upsert([row(1, 40, "first")])
+    events = pa.concat_tables([delete_of(1, 50), delete_of(2, 60).set_column(3, "op", pa.array(["truncate"]))])
+    with pytest.raises(InvalidArgumentError, match="a delete event for each key"):
+        apply(orders, events)
+    with pytest.raises(InvalidArgumentError, match="a truncate event"), orders.transaction() as tx:
+        tx.apply_changes(events, op="op", order_by="ts")
+    assert notes(orders) == {1: "first"}
+
+
+def test_revert_and_restore_put_older_rows_back(orders: tf.Table) -> None:
+    """CP-69: older rows are written on purpose; they are compared by later writes."""
+    first = orders.upsert([row(1, 40, "first"), row(2, 40, "other")]).snapshot_id
+    mistake = orders.upsert([row(1, 60, "wrong")]).snapshot_id
+    assert mistake is not None
+    result = orders.revert(mistake)
+    assert (result.stale_row_count, notes(orders)) == (0, {1: "first", 2: "other"})
+    assert orders.upsert([row(1, 39)]).stale_row_count == 1
+    deleted = apply(orders, delete_of(2, 90)).snapshot_id
+    assert deleted is not None
+    assert orders.restore_rows("order = 2", snapshot_id=first).stale_row_count == 0
+    assert notes(orders) == {1: "first", 2: "other"}
+    # The delete of 90 is still remembered.
+    assert orders.upsert([row(2, 80)]).stale_row_count == 1
+    assert orders.upsert([row(2, 90)]).stale_row_count == 0
+
+
+def test_transaction_of_several_tables_counts_stale_rows_of_each(tmp_path: Path) -> None:
+    """CP-69: also of a table in which nothing else changes."""
+    table = new_table(tmp_path)
+    catalog = tf.open_catalog(tmp_path / "lake")
+    catalog.create_table("db.lines", COLUMNS, key=["customer", "order"], properties={ORDER_COLUMN: "ts"})
+    table.upsert([row(1, 40, "first")])
+    with catalog.transaction() as tx:
+        tx.table("db.orders").upsert([row(1, 30)])
+        tx.table("db.lines").upsert([row(1, 30), row(2, 30)])
+    assert tx.results["db.orders"].stale_row_count == 1
+    assert (tx.results["db.lines"].stale_row_count, tx.results["db.lines"].added_row_count) == (0, 2)
+    assert notes(table.refresh()) == {1: "first"}
