@@ -13,8 +13,6 @@ from tableformat.cli.options import (
     ApplicationOption,
     BatchOption,
     DryRunOption,
-    Stale,
-    StaleOption,
     WritableTableArgument,
     batch_of,
     names_of,
@@ -75,7 +73,6 @@ def apply_changes(
     branch: Annotated[
         str | None, typer.Option("--branch", metavar="NAME", help="Apply to this branch instead of main.")
     ] = None,
-    on_stale: StaleOption = Stale.IGNORE,
     dry_run: DryRunOption = False,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
@@ -100,7 +97,6 @@ def apply_changes(
             envelope=envelope,
             key=None if whole_rows else "table",
             missing=missing.value,
-            on_stale=on_stale.value,
             dry_run=dry_run,
             **batch,
         )

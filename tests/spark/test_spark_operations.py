@@ -151,12 +151,14 @@ def test_the_last_event_of_each_key_counts(spark: SparkSession, table: Table, ta
 
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-@pytest.mark.parametrize("tasks", [1, 3])
-def test_a_truncate_empties_the_table_at_its_place(spark: SparkSession, table: Table, tasks: int) -> None:
-    """SP-108, CF-13"""
+@pytest.mark.parametrize(("tasks", "key"), [(1, (None, None)), (3, (None, None)), (1, ("bob", 1))])
+def test_a_truncate_empties_the_table_at_its_place(
+    spark: SparkSession, table: Table, tasks: int, key: tuple[str | None, int | None]
+) -> None:
+    """SP-108, CF-13: whichever key its row has."""
     given = [
         ("ann", 1, "a", "U", 1.0, 1),
-        (None, None, None, "truncate", 2.0, 1),
+        (*key, None, "truncate", 2.0, 1),
         ("bob", 1, "b", "I", 3.0, 1),
         ("cem", 1, "c", "I", 1.5, 1),
         ("cem", 2, "d", "I", 2.5, 1),

@@ -99,11 +99,9 @@ def test_stale_rows_of_an_order_column(lake: Lake, tmp_path: Path) -> None:
     older = lines(tmp_path / "older.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-01"})
     events = lines(tmp_path / "events.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-01", "_op": "delete"})
     lake.json("load", "db.orders", newer, "--upsert", "--on-stale", "error")
-    for command in (
-        ("load", "db.orders", older, "--upsert"),
-        ("load", "db.orders", older, "--replace-prefix", "customer,order"),
-        ("apply-changes", "db.orders", events, "--in-order"),
-    ):
+    assert lake.json("apply-changes", "db.orders", events, "--in-order")["stale_row_count"] == 1
+    for option in (("--upsert",), ("--replace-prefix", "customer,order")):
+        command = ("load", "db.orders", older, *option)
         assert lake.json(*command)["stale_row_count"] == 1
         assert lake.error(*command, "--on-stale", "error")["type"] == "StaleRowsError"
     assert rows(lake) == [("ann", 1, DAY), ("ann", 2, None)]

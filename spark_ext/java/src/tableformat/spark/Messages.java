@@ -2,6 +2,7 @@ package tableformat.spark;
 
 import java.io.IOException;
 import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -27,7 +28,7 @@ final class Messages implements AutoCloseable {
     StructType schema = new StructType();
     for (int ordinal : plan.prefix) {
       StructField field = plan.schema.apply(ordinal);
-      // A truncate event is of no key.
+      // A truncate event is of no key, whichever its row has.
       schema = schema.add(new StructField(field.name(), field.dataType(), true, field.metadata()));
     }
     for (int i = 0; i < plan.order.length; i++) {
@@ -40,7 +41,7 @@ final class Messages implements AutoCloseable {
     values = ArrowWriters.of(schema.add("file", DataTypes.IntegerType, false));
   }
 
-  void add(UnsafeRow prefix, UnsafeRow order, RowOperations.Kind kind, int number) {
+  void add(InternalRow prefix, UnsafeRow order, RowOperations.Kind kind, int number) {
     if (kind != null) {
       file.update(0, rank(kind));
     }

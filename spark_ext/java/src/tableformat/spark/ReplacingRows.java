@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
@@ -90,7 +91,11 @@ final class ReplacingRows implements DataWriter<InternalRow> {
       return;
     }
     RowOperations.Kind kind = plan.operations == null ? null : plan.operations.of(row);
-    if (kind != null && kind != RowOperations.Kind.TRUNCATE) {
+    if (kind == RowOperations.Kind.TRUNCATE) {
+      messages.add(new GenericInternalRow(plan.prefix.length), order.apply(row), kind, Messages.NO_FILE);
+      return;
+    }
+    if (kind != null) {
       checkKey(row);
     }
     UnsafeRow rowPrefix = prefix.apply(row);
