@@ -35,7 +35,7 @@ def test_warehouse_is_the_directory_that_python_opens(tmp_path: Path, form: str,
     assert [each.name for each in tmp_path.iterdir()] == [directory]
 
 
-@pytest.mark.parametrize("warehouse", ["file:lake", "file:la/ke", "file://host/lake", "file:{}/la%20ke"])
+@pytest.mark.parametrize("warehouse", ["file:lake", "file:la/ke", "file://host/lake", "file:{}/la%2Fke"])
 def test_warehouse_that_python_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str) -> None:
     monkeypatch.chdir(tmp_path)
     location = warehouse.format(tmp_path)
