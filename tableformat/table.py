@@ -1,7 +1,7 @@
-"""`Table`: every verb of the library, each a few lines that delegate.
+"""`Table`: all operations of the library. Each method is a few lines that delegate.
 
-A handle is pinned to the metadata that it was loaded with; after a verb of its own it is at the snapshot of that
-verb, and `refresh()` moves it to the newest one. Other handles of the same table keep theirs.
+A handle is pinned to the metadata that it was loaded with. After one of its own operations it is at the snapshot of
+that operation, and `refresh()` moves it to the newest one. Other handles of the same table do not move.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 @checked_methods
 class Table(TableCommits):
-    """An Iceberg table with range deletes, on one branch. Threads may share it: each call works on one version, and the
-    handle moves forward only (CP-61).
+    """An Iceberg table with range deletes, on one branch. Threads may share a handle: each call works on one version,
+    and the handle only moves forward.
 
-    Every verb that writes takes four keywords more, `**commit` in its signature: `application_id` and `batch_id` name
-    the writer and its batch, which is committed once, however often the call is repeated; `snapshot_properties` are put
-    into the snapshot's summary. `if_unchanged_since` is the id of a snapshot that the caller has read: if rows came
-    later into what the operation deletes or reads, ScopeChangedError is raised.
+    Every operation that writes takes four more keywords, `**commit` in its signature. `application_id` and `batch_id`
+    name the writer and its batch; a batch is committed once, even if the call is repeated. `snapshot_properties` are
+    added to the snapshot's summary. `if_unchanged_since` is the id of a snapshot that the caller has read: if rows were
+    added later to the range that the operation deletes or reads, ScopeChangedError is raised.
 
     The examples of this library begin with these lines:
 
@@ -68,7 +68,7 @@ class Table(TableCommits):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Jobs that keep the table fast and readable by other engines.
+        """Jobs that keep the table fast, and readable by other engines.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.maintenance.convert_deletes().deleted_row_count
@@ -80,7 +80,7 @@ class Table(TableCommits):
 
     @property
     def range_partitions(self) -> TableRangePartitions:
-        """Which ranges of the key space exist, for tables that were created with `range_partitions`, or got them by
+        """The declared ranges of the key space, for tables that were created with `range_partitions` or got them by
         `range_partitions.define`.
 
         >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
@@ -94,10 +94,10 @@ class Table(TableCommits):
     def verify(
         self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
     ) -> VerifyResult:
-        """Whether every file, count, bound, order and checksum is what the metadata says, for all retained snapshots
-        or one. Print the result; `is_clean` and `findings` are for programs. `deep` reads the files too.
+        """Check that every file, count, bound, order and checksum is as the metadata says, for all retained snapshots
+        or for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files.
 
-        Changes nothing; `maintenance.repair()` mends what loses nothing.
+        The table is not changed. `maintenance.repair()` fixes the findings that can be fixed without losing anything.
 
         >>> table.verify(deep=True).is_clean
         True
@@ -135,26 +135,27 @@ class Table(TableCommits):
         partitions: Sequence[Mapping[str, str | None]] | None = None,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Add Parquet files where they are, as data files of the table.
+        """Add existing Parquet files as data files of the table. The files are not moved.
 
-        A file in the directory of this or another table gets a new name in this table, because jobs may remove its
-        current one: a hard link on a local disk, a copy by the object store.
+        A file in the directory of this or another table gets a new name in this table, because jobs may remove it under
+        its current one. The new file is a hard link on a local disk, or a copy made by the object store.
 
-        Their columns are those of the table by name; the partition is read off their bounds. Footers are read, and rows
-        only where a footer does not show that they fit (LK-10). Raises InvalidArgumentError for files that cannot be
-        the table's, RowsRefusedError for such rows, AlreadyExistsError for files that it has, or had before their rows
-        were written to others; with `check_duplicate_files=False` nobody looks, for a caller who knows that they are
-        new.
+        Columns are matched to those of the table by name. The partition is derived from the column bounds. Footers are
+        read; rows are read only if a footer does not show that they fit. Raises InvalidArgumentError for files that
+        cannot belong to the table, RowsRefusedError for rows that do not fit, and AlreadyExistsError for files that the
+        table has, or had before their rows were rewritten to other files. `check_duplicate_files=False` skips this last
+        check, for callers who know that the files are new.
 
-        `partitions` are the values of columns that the files do not have, as text by name, for each file: what their
-        directories say, as in `day=2026-01-31`. The table is partitioned by these columns as they are.
+        `partitions` has, for each file, the values of columns that the file lacks, as text by column name. These are
+        the values in directory names such as `day=2026-01-31`. The table must be partitioned by the identity of these
+        columns.
 
         >>> import pyarrow.parquet as pq
         >>> pq.write_table(pa.table({"id1": ["C"], "id2": [7], "num_cal": pa.array([1], pa.int32())}), "c.parquet")
         >>> table.add_files(["c.parquet"]).added_row_count
         1
         """
-        # By the names that the columns have now, and beside the files that are there now.
+        # Refresh first: columns are matched by their current names, and files are compared with the current files.
         refresh(self.iceberg)
         paths = file_paths if isinstance(file_paths, str) else list(file_paths)
         verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files, partitions=partitions)
@@ -170,12 +171,13 @@ class Table(TableCommits):
     ) -> CommitResult:
         """Delete the rows that match.
 
-        `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
-        one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact, and
-        removes data files unopened where all of their rows match (RP-17).
-        `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete
-        or replace. Verbs that only delete take `dry_run="metadata"` as well: `estimate` then has the data files, bytes
-        and rows that are reached at most, and no data file is opened.
+        `mode`: "range" and "equality" write a blind delete, and raise InvalidPredicateError if the predicate does not
+        have that form. "scan" finds the rows and writes position deletes. "auto" takes the cheapest mode that is exact,
+        and removes data files without opening them if all of their rows match.
+
+        `dry_run` counts the rows that would be deleted. It reads the table and changes nothing; all operations that
+        delete or replace have it. Operations that only delete also take `dry_run="metadata"`: `estimate` then has the
+        maximum numbers of affected data files, bytes and rows, and no data file is opened.
 
         >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count
         1
@@ -198,10 +200,10 @@ class Table(TableCommits):
         dry_run: bool | str = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete every row whose key begins with the prefix; nothing is read.
+        """Delete every row whose key begins with the prefix. No existing data is read.
 
-        `prefix`: leading key columns and their values, or an Arrow table of many. `mode="scan"` reads instead and
-        counts the deleted rows.
+        `prefix`: leading key columns and their values, or an Arrow table of many prefixes. `mode="scan"` reads the
+        matching rows instead, and counts them.
 
         >>> result = table.delete_prefix({"id1": "A", "id2": 3})
         >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
@@ -220,11 +222,11 @@ class Table(TableCommits):
         dry_run: bool | str = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete the rows from `lower` up to, but without, `upper`; nothing is read.
+        """Delete the rows from `lower` (included) to `upper` (excluded). No existing data is read.
 
         The bounds are tuples of leading values of the columns `on` (default: the key). None as a bound is open and
-        takes nulls in; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot. Without
-        any bound every row goes, which has to be said: `everything=True`.
+        includes nulls; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot. Without
+        any bound all rows are deleted, which requires `everything=True`.
 
         >>> result = table.delete_range(lower=("A", 3, 2), upper=("C",))
         >>> table.scan(columns=["id1", "id2", "num_cal"]).to_arrow().to_pylist()
@@ -239,12 +241,12 @@ class Table(TableCommits):
     def delete_ranges(
         self, ranges: Any, *, mode: str = "auto", dry_run: bool | str = False, **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
-        """Delete many ranges in one snapshot; nothing is read.
+        """Delete many ranges in one snapshot. No existing data is read.
 
-        `ranges`: an Arrow table with a row for each range and the columns `lower_<column>` and `upper_<column>`, of any
-        ordered columns; the first is the most significant. A lower bound is included, an upper bound is not. A null
-        bounds nothing: with `lower_id1` = "A" and a null in `lower_id2` the range begins with the first row of "A", and
-        with nulls in the upper columns after "A" it ends with the last row of "A". `mode`: as of `delete_range`.
+        `ranges`: an Arrow table with one row for each range and the columns `lower_<column>` and `upper_<column>`, for
+        any ordered columns; the first column is the most significant. Lower bounds are included, upper bounds are not.
+        A null means unbounded: with `lower_id1` = "A" and a null in `lower_id2`, the range begins with the first row of
+        "A"; with nulls in the upper columns after "A", it ends with the last row of "A". `mode`: as in `delete_range`.
 
         >>> cutoffs = pa.table({"lower_id1": ["A", "B"], "upper_id1": ["A", "B"], "upper_id2": [4, 1]})
         >>> result = table.delete_ranges(cutoffs)  # Of "A" below 4, of "B" below 1.
@@ -254,7 +256,8 @@ class Table(TableCommits):
         return self._run(partial(delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
     def delete_rows(self, keys: Any, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
-        """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null.
+        """Delete the rows whose columns equal a row of `keys`, an Arrow table. No existing data is read. Null equals
+        null.
 
         >>> result = table.delete_rows(pa.table({"id1": ["A"], "num_cal": [2]}))
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().to_pydict()
@@ -313,11 +316,11 @@ class Table(TableCommits):
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows with `lower <= on < upper` and add `rows`, in one snapshot. Rows outside of the interval are
-        refused. None as a bound is open; with two of them all rows are replaced, which has to be said:
-        `everything=True`.
+        rejected. None as a bound is open; if both are open, all rows are replaced, which requires `everything=True`.
 
-        Data files that lie inside by their bounds leave the table unopened; where others may have rows in it, one range
-        delete covers it (RP-19). `blind=True`, and a transaction, write the range delete without reading any metadata.
+        Data files whose bounds lie inside the interval are removed without being opened. If other files may have rows
+        in it, one range delete covers those rows. With `blind=True`, and in a transaction, the range delete is written
+        without reading any metadata.
 
         >>> result = table.replace_interval(
         ...     pa.table({"id1": ["E"], "id2": [2], "num_cal": [1]}), on="id2", lower=0, upper=3
@@ -339,9 +342,9 @@ class Table(TableCommits):
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows of one range partition and add `rows`, in one snapshot, as `replace_interval` does. Rows
-        outside of the partition are refused.
+        outside of the partition are rejected.
 
-        `partition`: as `range_partitions.list()` names it, or its bound, such as `(lower, upper)`.
+        `partition`: its name in `range_partitions.list()`, or its bounds, such as `(lower, upper)`.
 
         >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
         >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
@@ -398,11 +401,12 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Give the rows that match new values, in one snapshot; rows are read, deleted by position and written anew.
+        """Set new values in the rows that match, in one snapshot. The rows are read, deleted by position and written
+        again.
 
-        `set`: by column, text is a SQL expression of DuckDB over the row as it was, anything else the value; times
-        without an offset are UTC, as in `where`. Key columns stay as they are. New rows are held against constraints
-        and range partitions, as appended ones are.
+        `set` maps columns to new values. Text is an SQL expression of DuckDB over the old row; anything else is the
+        value. Times without an offset are UTC, as in `where`. Key columns cannot be changed. New rows are checked
+        against constraints and range partitions, as appended rows are.
 
         >>> result = table.update("id1 = 'A'", set={"open_on": "DATE '2026-01-01' + num_cal"})
         >>> result.deleted_row_count, result.added_row_count
@@ -423,15 +427,16 @@ class Table(TableCommits):
         target_alias: str = "target",
         **commit: Unpack[CommitKeywords],
     ) -> Merge[CommitResult]:
-        """Compare the rows of `source` with the table's, and say by clauses what becomes of those that match and of
-        those that do not; `execute()` does it in one snapshot, and in a transaction it stages. In the shape of
-        delta-rs.
+        """Compare the rows of `source` with those of the table. Clauses then decide which rows are updated, deleted or
+        inserted. `execute()` commits the merge in one snapshot; in a transaction it is staged. The calls follow those
+        of delta-rs.
 
-        `source`: as the rows of `append`, held in memory; it may have columns that the table lacks. `on`: columns that
-        both sides have and that must be equal, or SQL text such as "target.id1 = source.name", in UTC; null equals
+        `source`: rows as for `append`, held in memory; they may have columns that the table lacks. `on`: columns that
+        both sides have and that must be equal, or SQL text such as "target.id1 = source.name", in UTC. Null equals
         nothing.
-        Target rows are read where the source's values can be, deleted by position, and written anew where they change.
-        A target row that several source rows match is a DuplicateKeyError (CP-28).
+
+        Target rows are read only where the source's values can occur. Changed rows are deleted by position and written
+        again. If several source rows match one target row, DuplicateKeyError is raised.
 
         >>> rows = pa.table({"id1": ["A", "C"], "id2": [3, 7], "num_cal": [1, 1], "days": [4, 5]})
         >>> merge = table.merge(rows, on=["id1", "id2", "num_cal"])
@@ -513,7 +518,7 @@ class Table(TableCommits):
     def revert(self, snapshot_id: int, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Undo one commit and keep the later ones: rows that it wrote are deleted, and rows that it deleted come back.
 
-        The keys whose rows the commit changed get the rows that they had before. RevertConflictError if a later commit
+        All keys whose rows the commit changed get their earlier rows back. Raises RevertConflictError if a later commit
         changed rows of these keys; `rollback` undoes all commits after a snapshot. The table needs a key.
 
         >>> mistake = table.delete_prefix({"id1": "A"}).snapshot_id
@@ -535,10 +540,10 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Give the rows that match `where` the state of an earlier snapshot. Other rows stay as they are.
+        """Restore the rows that match `where` to the state of an earlier snapshot. Other rows are unchanged.
 
-        Rows that match now are deleted, and the rows that matched then are added, in one snapshot. Exactly one of
-        `snapshot_id`, `as_of` and `tag` chooses the state.
+        In one snapshot, the rows that match now are deleted, and the rows that matched then are added. Exactly one of
+        `snapshot_id`, `as_of` and `tag` chooses the earlier state.
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -563,10 +568,10 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot.
+        """Delete the rows that match `where`, or all rows without it, and add `rows`, in one snapshot.
 
-        A row that does not match `where` is refused, as the call repeated would add it again, unless `allow_outside`
-        (RP-24). `on_refused`: as for `append`.
+        A new row that does not match `where` is rejected unless `allow_outside` is set, because a repeated call would
+        add it again. `on_refused`: as for `append`.
 
         >>> result = table.overwrite(pa.table({"id1": ["A"], "id2": [3], "num_cal": [5]}), where="id1 = 'A'")
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()

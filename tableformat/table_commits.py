@@ -1,4 +1,5 @@
-"""`TableCommits`: runs the operations of a table and commits them, one by one, in transactions, or staged by others."""
+"""`TableCommits`: runs the operations of a table and commits them: one by one, in transactions, or from files that
+other processes staged."""
 
 from __future__ import annotations
 
@@ -27,17 +28,17 @@ from tableformat.write.staged import StagedFiles
 
 @checked_methods
 class TableCommits(TableEvolution):
-    """A table whose changes of rows can be committed."""
+    """A table whose row changes can be committed."""
 
     _find: Find = staticmethod(find_here)
-    """Where rows are looked for with mode="scan": the process behind a Spark catalog may have executors do it."""
+    """Finds the rows for mode="scan". The process behind a Spark catalog may delegate this to executors."""
 
     @contextmanager
     def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:
-        """Several verbs in one snapshot, applied in order; leaving the block by an exception commits nothing.
+        """Several operations in one snapshot, applied in order. Leaving the block by an exception commits nothing.
 
-        A delete also removes rows that the same transaction appended before it, never rows appended after it.
-        `tx.result` is the CommitResult afterwards.
+        A delete also removes rows that the same transaction appended before it, but never rows appended after it.
+        `tx.result` is the CommitResult after the block.
 
         >>> with table.transaction() as tx:
         ...     tx.delete_prefix({"id1": "A"})
@@ -88,7 +89,7 @@ class TableCommits(TableEvolution):
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
-        """Commit what the writers of `new_write` staged, in one snapshot.
+        """Commit the files that the writers of `new_write` staged, in one snapshot.
 
         >>> write = table.new_write()
         >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
@@ -102,7 +103,7 @@ class TableCommits(TableEvolution):
     def _run(
         self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | str | None = None
     ) -> CommitResult:
-        """`dry_run`: None where the verb has no such option."""
+        """`dry_run` is None if the operation has no such option."""
         if isinstance(dry_run, str):
             one_of(dry_run, ("metadata",), option="dry_run, where it is text,")
         names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
@@ -119,6 +120,6 @@ class TableCommits(TableEvolution):
         return result
 
     def _keep_up(self, result: CommitResult) -> None:
-        """Upkeep, as the table's properties ask for it, where something was committed."""
+        """If something was committed, run the upkeep that the table's properties ask for."""
         if result.attempts:
             after_commit(self.iceberg, self.branch)
