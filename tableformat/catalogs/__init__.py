@@ -1,6 +1,6 @@
-"""Catalogs: where tables are found, created, renamed and dropped.
+"""Catalogs: find, create, rename and drop tables.
 
-`Catalog` is what users hold, `backends` goes from a path or configured name to a PyIceberg catalog, `EmbeddedCatalog`
-is SQLite in the lake's own directory, `new_table` says what a table begins with, `static_table` reads a metadata
-file without any, `unreachable` types the outages of services. Imports table and below.
+`Catalog` is the class for users. `backends` turns a path or a configured name into a PyIceberg catalog, and
+`EmbeddedCatalog` is SQLite in the lake's own directory. `new_table` builds the initial parts of a table, `static_table`
+reads a metadata file without a catalog, and `unreachable` gives outages of services one type. Imports table and below.
 """

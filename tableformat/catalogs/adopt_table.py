@@ -1,4 +1,4 @@
-"""`adopt_table`: a table of another writer becomes one with a key (LK-9)."""
+"""`adopt_table`: gives a key to a table that another writer created (LK-9)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tableformat.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptResult:
-    """What was changed, or with `dry_run` would be, and what slows the table down now."""
+    """The changes of an adoption (with `dry_run`: the planned ones), and the reasons why the table is slow now."""
 
     table: str
     key: tuple[str, ...]
     format_version: int
     required_columns: tuple[str, ...] = ()
-    """Key columns that could be null and cannot any more."""
+    """Key columns that were optional and are required now."""
     read_files_count: int = 0
-    """Data files that were read to look for nulls; the metadata of the others says that they have none."""
+    """Number of data files that were read to look for nulls. The metadata of the others shows that they have none."""
     health: TableHealth
-    """Of `main`: its findings name the job for each."""
+    """The health of `main`. Each finding names the job that fixes it."""
     dry_run: bool = False
 
 
 def adopt_table(table: Table, key: Sequence[str] | None, *, dry_run: bool) -> AdoptResult:
-    """LK-9: raises InvalidKeyError, with the number of rows, where a key column has nulls."""
+    """LK-9: raises InvalidKeyError, with the number of rows, if a key column has nulls."""
     schema = table.metadata.schema()
     columns = key_of_adopted(schema, key, table.properties)
     optional = optional_columns(schema, columns)

@@ -1,4 +1,4 @@
-"""Opens the PyIceberg catalog that a path or a configured name stands for."""
+"""Opens the PyIceberg catalog for a path or a configured name."""
 
 from __future__ import annotations
 
@@ -27,26 +27,30 @@ _OBJECT_STORES: Final = frozenset(
     {"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "oss", "hdfs", "viewfs", "hf", "memory"}
 )
 _PATH_OPTIONS: Final = ("catalog_file", "uri", "py-io-impl")
-"""Options of a path besides the FileIO's own, which have a dot in their name (`s3.endpoint`)."""
+"""Options that are allowed for a path, besides those of the FileIO. The latter have a dot in their name
+(`s3.endpoint`)."""
 _DEFINING_OPTIONS: Final = frozenset({"uri", "type", "py-catalog-impl"})
 
 
 def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
-    """The catalog that a name in PyIceberg's configuration or a path stands for.
+    """The catalog for a name in PyIceberg's configuration, or for a path.
 
-    A configured name comes first; then a name with `type=` or `py-catalog-impl=`, which is a catalog that the options
-    define, also where a directory has its name; then a path, if it has a separator, is a URI or exists: an
-    EmbeddedCatalog in that directory, created when missing. In an object store, `catalog_file=` says where the SQLite
-    file is on this machine.
-    A new name works when the options define a catalog themselves (`type=` or `uri=`). Anything else raises
-    CatalogNotFoundError.
+    The first rule that applies decides:
+
+    1. A name in PyIceberg's configuration is that catalog.
+    2. A name with `type=` or `py-catalog-impl=` is a catalog defined by the options, even if a directory has this name.
+    3. A path (text with a separator, a URI, or an existing path) is an EmbeddedCatalog in that directory, created if it
+    does not exist. In an object store, `catalog_file=` is the path of the SQLite file on this machine.
+    4. A new name with `uri=` is a catalog defined by the options.
+
+    Anything else raises CatalogNotFoundError.
     """
     return _open(name_or_path, options)
 
 
 def reopen_backend(name_or_path: str, **options: str) -> Catalog:
-    """LK-28: as `open_backend` for a catalog that was there: of a lake whose SQLite file is gone every call is a
-    StorageError, and nothing is made."""
+    """LK-28: like `open_backend`, for a catalog that existed before. If the SQLite file of a lake is missing, every
+    call raises StorageError, and nothing is created."""
     return _open(name_or_path, options, must_exist=True)
 
 
@@ -77,8 +81,8 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
 
 
 def _load_configured(name: str, options: dict[str, str]) -> Catalog:
-    """InvalidArgumentError for options that define no catalog, UnsupportedFeatureError where a package is missing,
-    StorageError where the service or the database cannot be reached."""
+    """Raises InvalidArgumentError for options that do not define a catalog, UnsupportedFeatureError if a package is
+    missing, and StorageError if the service or the database cannot be reached."""
     try:
         return load_catalog(name, **options)
     except (NotInstalledError, ImportError) as error:
@@ -118,7 +122,7 @@ def _open_directory(directory: str, options: dict[str, str], *, must_exist: bool
 
 
 def _engine_options(options: dict[str, str], *, must_exist: bool) -> dict[str, str]:
-    """`catalog_file` as the database URI; everything else as it is."""
+    """Replace `catalog_file` by the database URI; keep the other options."""
     if "catalog_file" not in options:
         return options
     if "uri" in options:

@@ -342,9 +342,11 @@ class Catalog(CatalogNames):
     @contextmanager
     def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[CatalogTransaction]:
         """Operations on several tables, committed together at the end of the block: all or nothing, and visible at the
-        same moment. Leaving the block by an exception changes no table. `tx.table(name)` has the operations of
-        `Table.transaction`, `tx.results` the CommitResult of each table. Loaded handles see the changes after
-        `refresh()`. Catalogs that commit one table at a time raise SeveralTablesError for a second table (LK-36).
+        same moment. Leaving the block by an exception changes no table.
+
+        `tx.table(name)` has the operations of `Table.transaction`, and `tx.results` has the CommitResult of each table.
+        Loaded handles see the changes after `refresh()`. Catalogs that commit one table at a time raise
+        SeveralTablesError for a second table.
 
         >>> notes = catalog.create_table("db.notes", pa.schema([("id1", pa.string()), ("note", pa.string())]))
         >>> with catalog.transaction(application_id="loader", batch_id=1) as tx:

@@ -1,4 +1,4 @@
-"""What a catalog's own properties say of the tables and views that it makes, by Iceberg's names (SP-65)."""
+"""Catalog properties that set defaults and overrides for new tables and views, under Iceberg's names (SP-65)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ VIEW: Final = "view"
 
 
 def properties_of_new(kind: str, catalog: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """SP-65: what a new table or view is made with: the catalog's defaults below what is given, its overrides above.
+    """SP-65: the properties of a new table or view. Given properties replace the catalog's defaults, and the catalog's
+    overrides replace both.
 
-    `catalog` are the catalog's properties, such as `table-default.write.parquet.compression-codec`; a service may send
+    `catalog` has the catalog's properties, such as `table-default.write.parquet.compression-codec`; a service may send
     some of them.
     """
     return {**_behind(f"{kind}-default.", catalog), **given, **_behind(f"{kind}-override.", catalog)}

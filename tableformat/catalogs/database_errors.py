@@ -1,4 +1,4 @@
-"""What the database of a catalog answers instead of rows: errors of the library, whatever call met it (LK-29)."""
+"""Translates errors of a catalog's database to errors of the library, for every call (LK-29)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ADVICE: Final = (
         "Make room, and try again.",
     ),
 )
-"""What a message of SQLite has in it, and what to do."""
+"""Pairs: a part of SQLite's message, and the advice for it."""
 _OTHER_ADVICE: Final = (
     "Look at the disk, at the rights and the space that is left in the directory of the file, and whether its log "
     "(-wal, -shm) was moved or removed while it was in use. Open the catalog anew, in another process where that fails."
@@ -36,9 +36,11 @@ _OTHER_ADVICE: Final = (
 
 
 def type_database_errors(engine: Engine, name: str) -> None:
-    """LK-29: have statements of the engine raise StorageError, ReadOnlyLakeError or CorruptFileError for what is no
-    fault of the statement, and StorageError where there is no connection (LK-11). `name` is the catalog's. Violations
-    of a constraint stay what they are, and so does what ends a connection, or fails at a commit (CP-13)."""
+    """LK-29: translate errors that the statement itself did not cause to StorageError, ReadOnlyLakeError or
+    CorruptFileError, and a missing connection to StorageError (LK-11). `name` is the catalog's name.
+
+    Not translated: violations of constraints, errors that end a connection, and errors at a commit (CP-13).
+    """
 
     def translate(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
@@ -51,7 +53,7 @@ def type_database_errors(engine: Engine, name: str) -> None:
         if context.connection is None:
             raise unreachable(file or name, error) from cause
         if not is_of_statement:
-            # SQLite keeps the transaction, whose commit others would make that get the connection from the pool.
+            # SQLite keeps the transaction open. Whoever gets this connection from the pool next would commit it.
             context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
         elif not context.is_disconnect:
             raise StorageError(
@@ -64,14 +66,14 @@ def type_database_errors(engine: Engine, name: str) -> None:
 
 
 def file_of(engine: Engine) -> str | None:
-    """The SQLite file of an engine on this machine; None for one in memory, or another database."""
+    """The SQLite file of an engine on this machine; None for a database in memory or of another kind."""
     file = engine.url.database
     is_file = engine.dialect.name == "sqlite" and file and not file.startswith((":memory:", "file:"))
     return file if is_file else None
 
 
 def sqlite_error(file: str, error: DBAPIError) -> TableFormatError:
-    """What to raise for an error of SQLite, of a statement or of opening its file."""
+    """The error to raise for an error of SQLite, from a statement or from opening the file."""
     cause = _first_line(error)
     if type(error.orig) is sqlite3.DatabaseError:
         return CorruptFileError(
@@ -85,7 +87,7 @@ def sqlite_error(file: str, error: DBAPIError) -> TableFormatError:
 
 
 def is_locked(error: StorageError) -> bool:
-    """Whether SQLite has waited for another process in vain."""
+    """Whether SQLite gave up waiting for another process."""
     return isinstance(error.__cause__, sqlite3.OperationalError) and _LOCKED in str(error.__cause__)
 
 

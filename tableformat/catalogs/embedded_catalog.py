@@ -1,9 +1,9 @@
 """The catalog that needs no service: a directory with a SQLite file in it.
 
-PyIceberg's SQL catalog, with what it lacks for this use: several writing processes on one SQLite file, format version
-3, bounded metadata versions, and commits that neither parse nor copy metadata that is in memory already.
+This is PyIceberg's SQL catalog with additions: several processes may write to one SQLite file, format version 3, a
+bounded number of metadata versions, and commits that neither parse nor copy metadata that is in memory already.
 
-    <directory>/catalog.db                      which metadata file each table is at
+    <directory>/catalog.db                      the current metadata file of each table
     <directory>/<namespace>/<table>/metadata    metadata files, manifest lists, manifests
     <directory>/<namespace>/<table>/data        data files and delete files
 """
@@ -79,33 +79,33 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CATALOG_NAME: Final = "tableformat"
-"""PyIceberg keys its rows by catalog name, so every alias of a directory opens it under this one."""
+"""PyIceberg keys its rows by catalog name, so every alias of a directory uses this name."""
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 BOUNDED_METADATA: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "100",
 }
-"""What a table is created with unless its properties say otherwise: old metadata files do not pile up."""
+"""Default properties of new tables: they limit the number of old metadata files."""
 
 _TYPE_COLUMN: Final = "iceberg_type"
 _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
 _CACHED_SNAPSHOTS: Final = 20_000
-"""Parsed metadata that a catalog keeps, counted in snapshots."""
+"""Size of the cache of parsed metadata, counted in snapshots."""
 
 accept_every_blob_type()
 
 
 class EmbeddedCatalog(SqlCatalog):
-    """A SQL catalog on a SQLite file, safe among the threads and processes of one machine."""
+    """A SQL catalog on a SQLite file, safe for the threads and processes of one machine."""
 
     def __init__(self, name: str = CATALOG_NAME, *, must_exist: bool = False, **properties: str) -> None:
-        """`uri` is SQLAlchemy's name of the database, `warehouse` where tables go; `name` is an alias, not stored
-        (FM-2). With `must_exist` a SQLite file that is not there is not made, and every call is an error (LK-28).
+        """`uri` is SQLAlchemy's URI of the database, `warehouse` the location of tables, `name` an alias that is not
+        stored (FM-2). With `must_exist`, a missing SQLite file is not created, and every call raises an error (LK-28).
         """
         self.alias = name
         self.is_read_only = False
-        """The SQLite file cannot be written to (LK-5)."""
+        """Whether the SQLite file is not writable (LK-5)."""
         self._followed: FollowedFile | None = None
         self._is_made = must_exist
         try:
@@ -116,7 +116,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @classmethod
     def at(cls, directory: str | os.PathLike[str], *, must_exist: bool = False, **properties: str) -> EmbeddedCatalog:
-        """The catalog of a local directory, which is created when missing, unless it `must_exist` (LK-28)."""
+        """The catalog of a local directory, which is created if it does not exist, unless `must_exist` is set (LK-28)."""
         path = local_directory(directory)
         if not must_exist:
             refuse_table_directory(path)
@@ -125,7 +125,7 @@ class EmbeddedCatalog(SqlCatalog):
         return cls(must_exist=must_exist, **{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
 
     def _init_catalog(self) -> None:
-        """LK-5: a SQLite file that cannot be written to is opened for reading alone."""
+        """LK-5: a SQLite file that is not writable is opened read-only."""
         file = self.sqlite_file
         is_gone = file is not None and self._is_made and not os.path.exists(file)
         self.is_read_only = file is not None and not is_gone and not is_writable(file)
@@ -145,7 +145,7 @@ class EmbeddedCatalog(SqlCatalog):
             self._look_around()
 
     def _forget_file(self) -> None:
-        """What was read of the catalog is another lake's (LK-28)."""
+        """Drop everything that was cached, because it belongs to another lake (LK-28)."""
         self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
         self._place: LakePlace | None = None
         self._found_version: str | None = None
@@ -153,7 +153,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @property
     def _schema_version(self) -> str:
-        """PyIceberg's, of the tables in the file that is there."""
+        """PyIceberg's version of the database schema, read from the tables in the current file."""
         if self._found_version is None:
             known = inspect(self.engine)
             is_old = known.has_table(IcebergTables.__tablename__) and _TYPE_COLUMN not in {
@@ -168,7 +168,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @property
     def place(self) -> LakePlace:
-        """LK-3: of the SQLite file that is there now."""
+        """LK-3: the place of the lake, by the current SQLite file."""
         return self._place or self._look_around()
 
     def _look_around(self) -> LakePlace:
@@ -179,25 +179,24 @@ class EmbeddedCatalog(SqlCatalog):
 
     @property
     def replacements(self) -> int:
-        """LK-28: how often another SQLite file was found under the name."""
+        """LK-28: how often another SQLite file was found at the path."""
         return 0 if self._followed is None else self._followed.replacements
 
     @property
     def sqlite_file(self) -> str | None:
-        """Where the catalog is on this machine; None for one in memory, or in another database."""
+        """Path of the catalog's file on this machine; None for a catalog in memory or in another database."""
         return file_of(self.engine)
 
     def refuse_change(self, iceberg: Table) -> None:
-        """LK-4, LK-5: raise ReadOnlyLakeError where nothing can be written, and MovedLakeError for a table that the
-        metadata of a moved or copied lake names outside of the lake."""
+        """LK-4, LK-5: raise ReadOnlyLakeError if nothing can be written, and MovedLakeError for a table that lies
+        outside of a moved or copied lake, by the metadata of the lake."""
         self.refuse_read_only()
         location = iceberg.metadata.location
         if isinstance(iceberg.io, RelocatedFileIO) or self.place.is_foreign(location):
             raise MovedLakeError(identifier_text(iceberg.name()), location=location, lake=self.place.root or "")
 
     def refuse_read_only(self) -> None:
-        """LK-5, LK-28: raise ReadOnlyLakeError where the SQLite file cannot be written to, StorageError where it is
-        gone."""
+        """LK-5, LK-28: raise ReadOnlyLakeError if the SQLite file is not writable, StorageError if it is missing."""
         if self.is_read_only:
             raise ReadOnlyLakeError(str(self.sqlite_file))
         if self._followed is not None:
@@ -244,7 +243,7 @@ class EmbeddedCatalog(SqlCatalog):
         return super().rename_table(from_identifier, to_identifier)
 
     def table_exists(self, identifier: str | Identifier) -> bool:
-        """Whether the catalog has the name; whether the table can be read is not asked."""
+        """Whether the catalog has the name. Does not check whether the table can be read."""
         try:
             return bool(self._metadata_location(identifier))
         except NoSuchTableError:
@@ -265,7 +264,7 @@ class EmbeddedCatalog(SqlCatalog):
         return super().update_namespace_properties(namespace, removals, updates)
 
     def _resolve_table_location(self, location: str | None, database_name: str, table_name: str) -> str:
-        """PyIceberg's one way from the name of a new table to its directory, in whatever way it is made."""
+        """PyIceberg derives the directory of every new table from its name here."""
         check_new_name((database_name, table_name), "table")
         return super()._resolve_table_location(location, database_name, table_name)
 
@@ -286,8 +285,8 @@ class EmbeddedCatalog(SqlCatalog):
         identifier: str | Identifier,
         err: type[ValueError] | type[NoSuchTableError] | type[NoSuchNamespaceError] = ValueError,  # noqa: ARG004
     ) -> tuple[str, str]:
-        """Namespaces may lie in namespaces: `a.b.t` is the table `t` of the namespace `a.b`, whose directory is so
-        named."""
+        """Namespaces may be nested: `a.b.t` is the table `t` of the namespace `a.b`, and the directory of the namespace
+        is named `a.b`."""
         namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
         return namespace, Catalog.table_name_from(identifier)
 
@@ -297,7 +296,7 @@ class EmbeddedCatalog(SqlCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """One compare-and-set of the metadata location. Raises CommitFailedException when nothing was applied."""
+        """One compare-and-set of the metadata location. Raises CommitFailedException if nothing was applied."""
         self.refuse_read_only()
         replacements = self.replacements
         try:
@@ -307,16 +306,17 @@ class EmbeddedCatalog(SqlCatalog):
         return self._commit([TableRequest(current, requirements, updates)], replacements)[0]
 
     def commit_tables(self, requests: Sequence[TableRequest]) -> list[CommitTableResponse]:
-        """LK-36: as `commit_table`, of several tables in one transaction of the database."""
+        """LK-36: like `commit_table`, for several tables in one transaction of the database."""
         self.refuse_read_only()
         replacements = self.replacements
         newest = [replace(each, table=self.load_table(each.table.name())) for each in requests]
         return self._commit(newest, replacements)
 
     def _commit(self, requests: Sequence[TableRequest], replacements: int) -> list[CommitTableResponse]:
-        """`requests`: with the tables as they are in the catalog now."""
+        """`requests` have the tables in their current state in the catalog."""
         if replacements != self.replacements:
-            # LK-28: what the commit names was written beside another SQLite file; the next attempt looks for it.
+            # LK-28: the files of this commit were written next to another SQLite file; the next attempt checks for
+            # them.
             raise CommitFailedException(f"the catalog file {self.sqlite_file} was replaced by another one")
         versions = [self._next_version(each) for each in requests]
         changed = [each for each in versions if each.is_new]
@@ -332,7 +332,7 @@ class EmbeddedCatalog(SqlCatalog):
         return [each.response for each in versions]
 
     def _next_version(self, request: TableRequest) -> NextVersion:
-        """Check what the request takes for granted, and apply its updates."""
+        """Check the requirements of the request, and apply its updates."""
         current = request.table
         refuse_read_only(current)
         for requirement in request.requirements:
@@ -352,8 +352,11 @@ class EmbeddedCatalog(SqlCatalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        """A new table from the updates of its creation; PyIceberg 0.12 can put it together up to version 2 only, so
-        what follows the first snapshot of a table of version 3 is done here."""
+        """A new table from the updates of its creation.
+
+        PyIceberg 0.12 builds tables up to version 2 only. For version 3, the updates from the first snapshot on are
+        applied here.
+        """
         if not any(map(is_upgrade_to_v3, updates)):
             return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
         places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
@@ -364,17 +367,17 @@ class EmbeddedCatalog(SqlCatalog):
         )
         staged = super()._update_and_stage_table(current_table, table_identifier, requirements, known)
         metadata = apply_updates(upgraded_to_v3(staged.metadata), "", updates[first_snapshot:])
-        # There is no metadata file before this one.
+        # No metadata file precedes this one.
         staged.metadata = metadata.model_copy(update={"metadata_log": []})
         return staged
 
     def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
-        """CP-26: the queue of a table's writers, in a file beside the SQLite file; None where there is no such file,
-        or no locks for it."""
+        """CP-26: the queue of a table's writers, in a file next to the SQLite file. None if the catalog has no SQLite
+        file, or if locks are not supported."""
         return self._queue(_QUEUE_SUFFIX, table_uuid)
 
     def upkeep_queue(self, table_uuid: UUID) -> CommitQueue | None:
-        """MT-86: the queue of those who keep a table in shape; None where writers have none."""
+        """MT-86: the queue of upkeep for a table; None if the table has no queue of writers."""
         return self._queue(_UPKEEP_SUFFIX, table_uuid)
 
     def _queue(self, suffix: str, table_uuid: UUID) -> CommitQueue | None:
@@ -384,14 +387,15 @@ class EmbeddedCatalog(SqlCatalog):
         return CommitQueue(file + suffix, table_uuid)
 
     def purge_table(self, identifier: str | Identifier) -> None:
-        """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53); MT-65
-        may forbid it. What was committed meanwhile goes along: nothing that is left would name its files."""
+        """Drop the table and delete its own files that its snapshots name, range deletes included (MT-53). The table
+        may forbid this (MT-65). Files of concurrent commits are deleted too, because nothing would name them
+        afterwards."""
         self.refuse_read_only()
         purge(self, identifier)
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
-        """PyIceberg's, after each of its own commits: `commit_table` has done it already."""
+        """PyIceberg calls this after each of its own commits; `commit_table` has already done the work."""
 
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
@@ -409,7 +413,7 @@ class EmbeddedCatalog(SqlCatalog):
         return str(found.metadata_location)
 
     def metadata_locations(self) -> dict[Identifier, str]:
-        """LK-37: the metadata file of every table, in one question: the tables as they are at one moment."""
+        """LK-37: the metadata file of every table, from one query: the state of all tables at one moment."""
         with self.engine.connect() as connection:
             rows = connection.execute(locations_of(self.name, *self._are_tables())).all()
         return {
@@ -419,13 +423,13 @@ class EmbeddedCatalog(SqlCatalog):
         }
 
     def table_at(self, identifier: Identifier, location: str) -> Table:
-        """The table at a metadata file."""
+        """The table in the state of a metadata file."""
         metadata, io = self._metadata_at(location)
         return Table(identifier=identifier, metadata=metadata, metadata_location=location, io=io, catalog=self)
 
     @cached_property
     def _select_location(self) -> Select[str, str, str | None]:
-        """Built once: putting the statement together takes SQLAlchemy longer than SQLite takes to answer it."""
+        """Built once, because SQLAlchemy takes longer to build the statement than SQLite to answer it."""
         is_namespace = IcebergTables.table_namespace == bindparam("the_namespace")
         is_name = IcebergTables.table_name == bindparam("the_table")
         return locations_of(self.name, is_namespace, is_name, *self._are_tables())
@@ -435,20 +439,20 @@ class EmbeddedCatalog(SqlCatalog):
         return () if type_filter is None else (type_filter,)
 
     def settle(self) -> None:
-        """LK-3: the lake is at home here from now on."""
+        """LK-3: store the current location as the home of the lake."""
         self.place.settle(self.engine)
 
     def file_io_at(self, location: str) -> FileIO:
-        """What the catalog opens files there with."""
+        """The FileIO of the catalog for a location."""
         return self._load_file_io(location=location)
 
     def point_to(self, swaps: Sequence[Swap], *, synced: bool = False) -> None:
-        """Compare and set of the tables' metadata files, of all or of none; CommitFailedException when one of them is
-        not at the expected one any more."""
+        """Compare-and-set of the tables' metadata files, all or none. Raises CommitFailedException if one of them is no
+        longer at the expected file."""
         swap_locations(self.engine, self.name, swaps, synced=synced)
 
     def _metadata_at(self, location: str) -> tuple[TableMetadata, FileIO]:
-        """Metadata files are immutable, so what was parsed, or written by this catalog, is not parsed again."""
+        """Metadata files are immutable, so a file that this catalog has parsed or written is not parsed again."""
         known = self._parsed.get(location)
         if known is None:
             metadata = _parse_metadata(self.file_io_of(location), location)
@@ -457,7 +461,8 @@ class EmbeddedCatalog(SqlCatalog):
         return known
 
     def file_io_of(self, location: str, properties: Properties = EMPTY_DICT) -> FileIO:
-        """LK-3: of what the catalog names at its former place, one that opens the files where they are."""
+        """LK-3: the FileIO for a location. If the catalog names the file under the lake's former path, it is a FileIO
+        that opens the file at the actual path."""
         root, properties = self.place.root, options_of_table(properties)
         former = self.place.former_root_of(location, self._load_file_io(location=root))
         if former is None or root is None:
@@ -483,6 +488,6 @@ def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
         text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
         return TableMetadataUtil.parse_raw(text.decode())
     except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
-        # Slower, and says what is wrong.
+        # This parser is slower, but its errors describe the problem.
         parse_table_metadata(data, location, inflated_bytes_max(io.properties))
         raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error

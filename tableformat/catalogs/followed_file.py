@@ -1,11 +1,11 @@
-"""Keeps the connections of a lake at the file that has the name of its SQLite file (LK-28).
+"""Keeps the connections of a lake at the file that currently has the path of its SQLite file (LK-28).
 
-A connection of SQLite stays with the file that it opened, wherever that is moved, and when it is removed:
+A SQLite connection stays with the file that it opened, even if that file is moved or removed:
 
-    mv lake old; cp -r backup lake      lake/catalog.db     what everybody opens
-                                        old/catalog.db      what a connection from before commits to
+    mv lake old; cp -r backup lake      lake/catalog.db     opened by everybody else
+                                        old/catalog.db      written by connections from before
 
-So each connection remembers which file it opened, and is asked before it is used and before it commits.
+So each connection remembers the file that it opened, and is checked before it is used and before it commits.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FileId = tuple[int, int]
 
 
 class FollowedFile:
-    """The file that has a name, and which one that was so far."""
+    """The file at a path, and the identity that this file had so far."""
 
     def __init__(self, path: str, on_replaced: Callable[[], None], *, must_exist: bool = False) -> None:
-        """`on_replaced` is called when another file is found under the name. With `must_exist` the file is not made by
-        the first connection, as it never is by later ones."""
+        """`on_replaced` is called when another file is found at the path. With `must_exist`, the first connection does
+        not create the file; later connections never do."""
         self.path = os.path.abspath(path)
         self.replacements = 0
         """How often another file was found."""
@@ -41,14 +41,14 @@ class FollowedFile:
         self._known: FileId | None = None
 
     def keep(self, engine: Engine) -> None:
-        """Have the connections of the engine, which has none yet, follow the name."""
+        """Make the connections of the engine follow the path. The engine must not have connections yet."""
         event.listen(engine, "do_connect", self._before_connect)
         event.listen(engine, "connect", self._connected)
         event.listen(engine, "checkout", self._checked_out)
         event.listen(engine, "commit", self._before_commit)
 
     def check_there(self) -> FileId:
-        """LK-28: raise StorageError where no file has the name."""
+        """LK-28: raise StorageError if no file exists at the path."""
         found = _file_id(self.path)
         if found is None:
             since = "it was opened" if self._known is not None else "its catalog was pickled, or on another machine"
@@ -62,13 +62,13 @@ class FollowedFile:
     def _before_connect(self, _dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
         if self._must_exist:
             record.info[_BEFORE] = self.check_there()
-            # SQLite makes a file that is missing, unless it is told not to.
+            # By default, SQLite creates a file that is missing.
             arguments[:] = [f"{Path(self.path).as_uri()}?mode=rw"]
             options["uri"] = True
 
     def _connected(self, _connection: Any, record: Any) -> None:
         found = _file_id(self.path)
-        # One that came while SQLite opened the other is noticed at checkout.
+        # If the file was replaced while SQLite opened it, the checkout notices it.
         record.info[_OPENED] = found if record.info.get(_BEFORE, found) == found else None
         self._must_exist = True
         if found is not None and found != self._known:

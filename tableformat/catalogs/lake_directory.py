@@ -13,12 +13,12 @@ from tableformat.errors import InvalidArgumentError, StorageError
 
 
 def sqlite_uri(file: str | os.PathLike[str]) -> str:
-    """SQLAlchemy's name of a SQLite file."""
+    """SQLAlchemy's URI of a SQLite file."""
     return URL.create("sqlite", database=Path(file).as_posix()).render_as_string()
 
 
 def make_directory(path: str | os.PathLike[str]) -> None:
-    """InvalidArgumentError for a directory that there cannot be, StorageError for one that may not be made."""
+    """Raises InvalidArgumentError for a path that cannot be a directory, StorageError if creating it is not allowed."""
     try:
         os.makedirs(path, exist_ok=True)
     except (NotADirectoryError, FileExistsError, FileNotFoundError, ValueError) as error:
@@ -30,7 +30,7 @@ def make_directory(path: str | os.PathLike[str]) -> None:
 
 
 def local_directory(directory: str | os.PathLike[str]) -> Path:
-    """Its absolute path. InvalidArgumentError for one that cannot be a lake's."""
+    """The absolute path of a directory. Raises InvalidArgumentError if it cannot be a lake's."""
     path = Path(os.path.abspath(os.path.expanduser(directory)))
     if os.path.exists(path) and not os.path.isdir(path):
         name = str(path.parent) if path.name == CATALOG_FILE else "another path"
@@ -43,13 +43,13 @@ def local_directory(directory: str | os.PathLike[str]) -> Path:
 
 
 def is_table_directory(path: Path) -> bool:
-    """Whether it has metadata files of a table; False for what cannot be a directory."""
+    """Whether the directory has metadata files of a table; False for a path that cannot be a directory."""
     folder = path / "metadata"
     return os.path.isdir(folder) and any(folder.glob("*.metadata.json*"))
 
 
 def refuse_table_directory(path: Path) -> None:
-    """InvalidArgumentError for the directory of one table, in which a new catalog would be empty."""
+    """Raises InvalidArgumentError for the directory of one table: a new catalog there would be empty."""
     if os.path.exists(path / CATALOG_FILE) or not is_table_directory(path):
         return
     lake = next((parent for parent in path.parents if os.path.isfile(parent / CATALOG_FILE)), None)

@@ -1,6 +1,7 @@
-"""Where a lake was made or relocated to last, kept in its SQLite file: it tells a lake that was moved or copied (LK-3).
+"""The place where a lake was created or last relocated to, stored in its SQLite file. It reveals a lake that was moved
+or copied (LK-3).
 
-tableformat_lake    catalog_file = /data/lake/catalog.db    warehouse = file:///data/lake    (one row)
+    tableformat_lake    catalog_file = /data/lake/catalog.db    warehouse = file:///data/lake    (one row)
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ _TABLE: Final = Table(
 
 @dataclass(frozen=True, slots=True)
 class LakeHome:
-    """A place of a lake."""
+    """The location of a lake."""
 
     catalog_file: str
-    """The SQLite file, links resolved."""
+    """Path of the SQLite file, with links resolved."""
     warehouse: str
-    """Where its tables go, as text that their locations begin with; empty without one."""
+    """Prefix of the locations of its tables; empty for a catalog without one."""
 
     def is_here(self, catalog_file: str) -> bool:
-        """Whether the file is that of this home, by whatever name."""
+        """Whether the path is that home's SQLite file, under any name."""
         if os.path.realpath(catalog_file) == self.catalog_file:
             return True
         return os.path.exists(self.catalog_file) and os.path.samefile(catalog_file, self.catalog_file)
 
 
 def read_home(engine: Engine) -> LakeHome | None:
-    """None for a catalog that an older version made, or another writer."""
+    """The stored home; None for a catalog that an older version or another writer created."""
     if not inspect(engine).has_table(_TABLE.name):
         return None
     with engine.connect() as connection:
@@ -46,7 +47,7 @@ def read_home(engine: Engine) -> LakeHome | None:
 
 
 def write_home(engine: Engine, home: LakeHome) -> None:
-    """In the place of the one that is there. Several processes may open a new directory at the same moment."""
+    """Store the home in place of the existing one. Several processes may open a new directory at the same moment."""
     with engine.begin() as connection:
         connection.execute(CreateTable(_TABLE, if_not_exists=True))
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Where the tables of a lake have their metadata: each in a directory of its own."""
+"""Metadata directories of the tables of a lake: each table has its own."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from tableformat.storage.location import one_spelling
 
 
 def is_taken(engine: Engine, location: str) -> bool:
-    """LK-18: whether the metadata of a table of this database lies in the directory: one that was renamed."""
+    """LK-18: whether a table of this database has its metadata in the directory. Renamed tables keep their directory."""
     there = IcebergTables.metadata_location.startswith(f"{location}/", autoescape=True)
     with engine.connect() as connection:
         return connection.execute(select(IcebergTables.table_name).where(there).limit(1)).first() is not None
 
 
 def refuse_second_name(engine: Engine, name: tuple[str, str], metadata_location: str, io: FileIO) -> None:
-    """LK-25: AlreadyExistsError where this database has the table of a metadata file under another name than this one,
-    a namespace and a table: with its metadata in the same directory, and the same uuid.
+    """LK-25: raises AlreadyExistsError if this database has the table of a metadata file under another name than
+    `name`, a namespace and a table. It is the same table if its metadata is in the same directory and has the same
+    uuid.
 
-    A table that was dropped may have left its files where one of its name lies now.
+    The uuid is compared because a dropped table may have left its files in a directory that another table uses now.
     """
     columns = (IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location)
     with engine.connect() as connection:
@@ -41,7 +42,11 @@ def refuse_second_name(engine: Engine, name: tuple[str, str], metadata_location:
 
 
 def _are_of_one_table(metadata_location: str, known: str, io: FileIO) -> bool:
-    """A table whose own metadata file is gone removes nothing, and may come back by an older one."""
+    """Whether both files have the same table uuid.
+
+    False if the known file does not exist: such a table removes no files, and may be registered by an older metadata
+    file.
+    """
     given = table_uuid_of(io, metadata_location)
     try:
         return given is not None and given == table_uuid_of(io, known)

@@ -1,4 +1,4 @@
-"""Finds the tables of a lake that was moved or copied, whose catalog names them at the former place (LK-3)."""
+"""Finds the tables of a lake that was moved or copied, whose catalog still names their former paths (LK-3)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tableformat.storage.storage import exists
 
 
 class LakePlace:
-    """Where a lake is, and what it was when its tables were written."""
+    """The current location of a lake, and its locations when its tables were written."""
 
     def __init__(self, catalog_file: str | None, root: str | None) -> None:
-        """At home, until `look` finds that it is not. `root` is the lake's directory or prefix."""
+        """`root` is the lake's directory or prefix. The lake counts as being at home until `look` finds otherwise."""
         self.root = root
         self._catalog_file = catalog_file
         self._is_at_home = True
@@ -27,8 +27,11 @@ class LakePlace:
         self._former_roots: list[str] = []
 
     def look(self, engine: Engine, *, is_read_only: bool) -> None:
-        """LK-3: compare with the place where the lake was made or relocated to last. One of an older version, or of
-        another writer, is at home where a table of it lies in its directory, and where it has none."""
+        """LK-3: compare with the location where the lake was created or last relocated to.
+
+        A lake without a stored location, from an older version or another writer, is at home if one of its tables lies
+        in its directory, or if it has no tables.
+        """
         if self._catalog_file is None:
             return
         home = read_home(engine)
@@ -38,15 +41,15 @@ class LakePlace:
             self.settle(engine)
 
     def settle(self, engine: Engine) -> None:
-        """LK-3: this is home from now on."""
+        """LK-3: store the current location as home."""
         if self._catalog_file is not None:
             write_home(engine, LakeHome(os.path.realpath(self._catalog_file), self.root or ""))
         self._has_left_home = False
         self._is_at_home = True
 
     def former_root_of(self, location: str, io: FileIO) -> str | None:
-        """LK-3: what `root` was when the metadata file was written; None if the file is where the catalog says, or not
-        in the lake."""
+        """LK-3: the root of the lake at the time when the metadata file was written. None if the file is at the path in
+        the catalog, or not in the lake."""
         if self.root is None or self._is_at_home or is_below(location, self.root):
             return None
         known = next((each for each in self._former_roots if is_below(location, each)), None)
@@ -58,7 +61,7 @@ class LakePlace:
         return found
 
     def rename(self, location: str) -> str | None:
-        """What a directory below a former root, found so far, is now; None for any other."""
+        """The current path of a directory below a former root, by the roots found so far; None for any other directory."""
         former = next((each for each in self._former_roots if is_below(location, each)), None)
         if former is None or self.root is None:
             return None
@@ -75,8 +78,11 @@ class LakePlace:
 
 
 def former_root(io: FileIO, location: str, root: str) -> str | None:
-    """LK-3: the directory or prefix that `root` was when `location` was written: what is left when the end of the
-    location that names a file below `root` is taken away. None where there is no such file."""
+    """LK-3: the former directory or prefix of the lake, from a location that was written there.
+
+    A trailing part of `location` names a file that exists below `root`; the part before it is the former root. None if
+    no such file exists.
+    """
     for former, inside in _splits(one_spelling(location)):
         if exists(io, f"{root.rstrip('/')}/{inside}"):
             return former
@@ -84,7 +90,7 @@ def former_root(io: FileIO, location: str, root: str) -> str | None:
 
 
 def _splits(location: str) -> Iterator[tuple[str, str]]:
-    """Shortest root first; a file is at least in a directory of a table."""
+    """Pairs of root and remaining path, shortest root first. A file is at least in the directory of a table."""
     authority = 1 if local_path(location) is not None else 3
     steps = location.split("/")
     for length in range(authority, len(steps) - 2):

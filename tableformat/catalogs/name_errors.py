@@ -1,4 +1,4 @@
-"""PyIceberg's errors of names that are missing or taken, as the library's own with the nearest name."""
+"""Translates PyIceberg's errors for missing or existing names to errors of the library that suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tableformat.storage.location import local_path
 
 
 def unless_gone(listing: Callable[[str], list[str]], namespace: str) -> list[str]:
-    """What is in a namespace that was listed a moment ago, and that somebody may have dropped since: nothing then."""
+    """The contents of a namespace; empty if the namespace was dropped since it was listed."""
     try:
         return listing(namespace)
     except NamespaceNotFoundError:
@@ -31,16 +31,16 @@ def unless_gone(listing: Callable[[str], list[str]], namespace: str) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class NameErrors:
-    """What is wrong with a name in one catalog; tables and views share their names."""
+    """Errors for the names of one catalog. Tables and views share their names."""
 
     catalog: Catalog
     views: ViewStore
 
     @contextmanager
     def typed(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
-        """Raise NamespaceNotFoundError or TableNotFoundError for what PyIceberg does not find, and
-        UnsupportedFeatureError for a table with a type that it does not know. A namespace is missed where something is
-        to be put, at `new_identifier`."""
+        """Raise NamespaceNotFoundError or TableNotFoundError for names that PyIceberg does not find, and
+        UnsupportedFeatureError for a table with an unknown type. If something is to be created at `new_identifier`, a
+        missing namespace is reported for that name."""
         try:
             yield
         except NoSuchNamespaceError as error:
@@ -58,11 +58,11 @@ class NameErrors:
             raise unread from error
 
     def not_found(self, identifier: Identifier) -> TableNotFoundError:
-        """For a table that is not there; says so where the name is a view's."""
+        """The error for a table that does not exist. If the name is a view's, the message includes that."""
         return TableNotFoundError(f"no table {dotted(identifier)!r}.{self._hint(identifier)}")
 
     def exists_already(self, identifier: Identifier) -> AlreadyExistsError:
-        """For a name that a table or a view has."""
+        """The error for the name of an existing table or view."""
         kind = "view" if self.is_view(identifier) else "table"
         return AlreadyExistsError(f"{kind} {dotted(identifier)!r} exists already.")
 
@@ -81,7 +81,7 @@ class NameErrors:
         return nearest_hint(dotted(identifier), sorted(map(identifier_text, self.catalog.list_tables(namespace))))
 
     def _unnamed_files(self, identifier: Identifier) -> Path | None:
-        """Where other programs keep a table of that name: in a directory that is called so, without a catalog."""
+        """The directory where another program keeps a table of that name, without a catalog."""
         root = local_path(self.catalog.properties.get("warehouse") or "")
         path = Path(root, *identifier_parts(identifier)) if root else None
         return path if path is not None and is_table_directory(path) else None

@@ -1,4 +1,4 @@
-"""Checks the names that calls of a catalog are made with."""
+"""Checks the names in the arguments of catalog calls."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ Identifier: TypeAlias = str | tuple[str, ...]
 
 
 def check_namespace(namespace: Identifier) -> None:
-    """InvalidArgumentError for what can be no namespace's name, so that no answer is mistaken for one about others."""
+    """Raises InvalidArgumentError for text that cannot be the name of a namespace. Otherwise the answer could be about
+    other namespaces."""
     if not namespace:
         raise InvalidArgumentError("a namespace needs a name.")
     _check_parts(identifier_parts(namespace), "namespace")
 
 
 def check_name(identifier: Identifier) -> None:
-    """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
-    catalog or in a path; halves of surrogate pairs are no text."""
+    """Check the name of a table, which includes its namespace.
+
+    Names of only blanks and dots are rejected because a catalog or a path cannot distinguish them from an empty name.
+    Halves of surrogate pairs are rejected because they are not valid text.
+    """
     parts = identifier_parts(identifier)
     _check_parts(parts, "table")
     if len(parts) < 2:

@@ -1,4 +1,4 @@
-"""What a new table begins with: schema, partition spec, sort order and properties, checked."""
+"""The initial parts of a new table, checked: schema, partition spec, sort order and properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tableformat.write.rows.checks import refuse_check_set_by_hand
 from tableformat.write.rows.order_column import check_order_column
 
 _DEFAULT_PROPERTIES = {
-    # A streaming writer makes a metadata file a commit: keep a bounded number of them (decision 12).
+    # A streaming writer writes one metadata file for each commit, so only a limited number is kept (decision 12).
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
@@ -37,10 +37,10 @@ _DEFAULT_PROPERTIES = {
 
 @dataclass(frozen=True)
 class NewTable:
-    """The parts of a table that is yet to be created."""
+    """The parts of a table before its creation."""
 
     schema: Schema
-    """With fresh field ids; key columns are required, and the identifier fields."""
+    """Has fresh field ids. Key columns are required and are the identifier fields."""
     spec: PartitionSpec
     sort_order: SortOrder
     properties: Properties
@@ -55,7 +55,7 @@ def new_table(
     properties: Mapping[str, str],
     range_partitions: RangePartitions | None,
 ) -> NewTable:
-    """The arguments of `Catalog.create_table` as the parts of a table; what cannot be created is refused."""
+    """Turn the arguments of `Catalog.create_table` into the parts of a table. Raises an error if it cannot be created."""
     if isinstance(key, str) or isinstance(partition_by, str):
         raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
     all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties)}
@@ -84,7 +84,7 @@ def new_table(
 
 
 def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
-    """Key columns are required, and the schema's identifier fields."""
+    """The schema with the key columns required and as identifier fields."""
     if not key_ids:
         return schema
     fields = [
@@ -94,7 +94,7 @@ def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
 
 
 def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
-    """Ascending by the key, nulls first (FM-6); unsorted without one."""
+    """Ascending by the key, nulls first (FM-6); unsorted without a key."""
     return SortOrder(
         *(SortField(source_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST) for source_id in key_ids)
     )

@@ -1,4 +1,4 @@
-"""The next metadata of a table: its file is written first, and then named by the catalog."""
+"""The next metadata of a table: the file is written first, then the catalog is set to it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ class NextVersion:
 
     current: Table
     metadata: TableMetadata
-    """The current metadata for a table that must not change."""
+    """The current metadata if the table stays unchanged."""
     io: FileIO
     location: str
 
     @property
     def is_new(self) -> bool:
-        """Whether there is a file to write."""
+        """Whether a file has to be written."""
         return self.metadata is not self.current.metadata
 
     @property
     def swap(self) -> Swap:
-        """The request to the catalog."""
+        """The change for the catalog."""
         return Swap(self.current.name(), self.current.metadata_location, self.location)
 
     @property
     def response(self) -> CommitTableResponse:
-        """The answer, once that is done."""
+        """The response after the change."""
         return CommitTableResponse.model_validate({"metadata": self.metadata, "metadata-location": self.location})
 
 
 @contextmanager
 def removing_what_is_not_named(versions: Sequence[NextVersion]) -> Iterator[None]:
-    """Remove the files of the versions if the block fails and the catalog certainly names none of them (CP-18)."""
+    """If the block fails, and the catalog certainly names none of the new files, remove them (CP-18)."""
     try:
         yield
     except (CommitFailedException, StorageError) as error:

@@ -1,4 +1,4 @@
-"""Takes a table out of a SQL catalog together with its files, also while others commit to it (MT-53)."""
+"""Drops a table of a SQL catalog together with its files, even if others commit to it concurrently (MT-53)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 
 _ATTEMPTS_MAX: Final = 20
-"""Times that a table is looked at while others commit to it; then it is dropped all the same."""
+"""Maximum number of attempts while others commit to the table. After the last one it is dropped anyway."""
 
 
 def purge(catalog: SqlCatalog, identifier: str | Identifier) -> None:
-    """Drop the table and remove the files of its own that its metadata names when it is dropped.
+    """Drop the table and remove its own files that its metadata names at that moment.
 
-    Files of a commit that came between the look and the drop would be named by nothing, and stay for ever. Raises
-    NoSuchTableError, and UnsupportedFeatureError where the table forbids removal (MT-65), which stays.
+    If a commit succeeds between listing the files and the drop, the files are listed again; otherwise nothing would
+    name that commit's files, and they would remain forever. Raises NoSuchTableError. Raises UnsupportedFeatureError if
+    the table forbids removing files (MT-65); the table then stays.
     """
     for attempts_left in reversed(range(_ATTEMPTS_MAX)):
         table = catalog.load_table(identifier)
@@ -37,7 +38,7 @@ def purge(catalog: SqlCatalog, identifier: str | Identifier) -> None:
 
 
 def _drop_at(catalog: SqlCatalog, table: Table) -> bool:
-    """Whether the table was dropped, which it is where nobody has committed to it since it was loaded."""
+    """Whether the table was dropped. It is dropped only if nobody has committed to it since it was loaded."""
     as_loaded = delete(IcebergTables).where(
         IcebergTables.catalog_name == catalog.name,
         IcebergTables.table_namespace == Catalog.namespace_to_string(Catalog.namespace_from(table.name())),

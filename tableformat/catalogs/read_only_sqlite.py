@@ -1,11 +1,11 @@
-"""Opens the SQLite file of a lake that cannot be written to (LK-5).
+"""Opens the SQLite file of a lake that is not writable (LK-5).
 
-SQLite in WAL mode writes to read: it makes an index of the log beside the file. Where that is not possible, it depends
-on what the last writer left:
+In WAL mode, SQLite has to write even for reading: it creates an index of the log next to the file. If that is not
+possible, the files that the last writer left decide:
 
-    catalog.db  -wal  -shm      a writer is there, or ended without closing: SQLite reads with the index that is there
-    catalog.db                  nobody writes: the file is read as one that never changes
-    catalog.db  -wal            the log has commits and no index: file and log are copied, and the copy is read
+    catalog.db  -wal  -shm      a writer is active, or ended without closing: SQLite reads with the existing index
+    catalog.db                  no active writer: the file is opened as immutable
+    catalog.db  -wal            the log has commits but no index: file and log are copied, and the copy is read
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ _LOG: Final = "-wal"
 
 
 def is_writable(file: str) -> bool:
-    """Whether SQLite can write to the file, and make its log beside it. Asks the system, which knows of mounts, rights
-    and attributes; a file that is not there yet is as writable as its directory."""
+    """Whether SQLite can write to the file and create its log next to it.
+
+    Asks the operating system, which considers mounts, permissions and attributes. A file that does not exist yet is as
+    writable as its directory.
+    """
     directory = os.path.dirname(os.path.abspath(file))
     return os.access(directory, os.W_OK) and (not os.path.exists(file) or os.access(file, os.W_OK))
 
 
 def connect_read_only(file: str) -> sqlite3.Connection:
-    """A new connection that sees what is committed now; made anew for each use, since writers elsewhere come and go.
+    """A new connection that sees the current commits. Each use needs a new one, because writers on other machines start
+    and stop.
 
-    Raises sqlite3.OperationalError where there is no such file, or none that can be read.
+    Raises sqlite3.OperationalError if the file does not exist or cannot be read.
     """
     address = Path(os.path.abspath(file)).as_uri()
     connection = sqlite3.connect(f"{address}?mode=ro", uri=True, check_same_thread=False)
@@ -49,7 +53,7 @@ def connect_read_only(file: str) -> sqlite3.Connection:
 
 
 def _copied(file: str) -> sqlite3.Connection:
-    """The file with its log, in memory."""
+    """A copy of the file with its log, in memory."""
     copy = sqlite3.connect(":memory:", check_same_thread=False)
     with tempfile.TemporaryDirectory(prefix="tableformat-") as directory:
         for suffix in ("", _LOG):

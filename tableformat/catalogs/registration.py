@@ -1,4 +1,4 @@
-"""Registers a table that exists as files."""
+"""Registers a table whose files exist already."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tableformat.storage.storage import exists, read_bytes
 
 
 def register_table(catalog: IcebergCatalog, identifier: tuple[str, ...], metadata_location: str) -> IcebergTable:
-    """The table, which is in the catalog now.
+    """Add the table to the catalog and return it.
 
-    The metadata file is read before anything is changed: SQL catalogs take every location, and a name whose file cannot
-    be read would stay. A REST service reads it itself, with rights that the caller may not have.
+    The metadata file is read first: SQL catalogs accept any location, and a name whose file cannot be read would
+    remain. A REST service reads the file itself, with permissions that the caller may not have.
     """
     if not is_rest(catalog):
         metadata_location = location_of_existing(metadata_location)
@@ -50,7 +50,10 @@ def _check_metadata_file(catalog: IcebergCatalog, location: str) -> None:
 
 
 def _refuse_directory(io: FileIO, directory: str) -> None:
-    """The directory of a table has many metadata files, and only its catalog knows which one is current."""
+    """Raise InvalidArgumentError for the directory of a table.
+
+    It has many metadata files, and only the catalog of the table knows the current one.
+    """
     try:
         newest = newest_metadata_file(io, directory)
     except TableNotFoundError:

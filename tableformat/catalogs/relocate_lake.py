@@ -1,7 +1,7 @@
-"""Relocates a lake: its metadata says where it is, after it was moved or copied, or it is brought to another place.
+"""Relocates a lake: updates the locations in its metadata after a move or copy, or copies it to another location.
 
-Table by table, and a table is at its new place when the catalog's row says so: an attempt that was ended goes on with
-the tables that are left (LK-7).
+Tables are relocated one by one. A table is done when its row in the catalog has the new location, so a repeated call
+continues an interrupted one with the remaining tables (LK-7).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ FORGET: Final = "forget"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelocateResult:
-    """What was relocated, or with `dry_run` would be."""
+    """The relocated tables; with `dry_run`, the tables that would be relocated."""
 
     target: str
-    """The directory or prefix that the tables are below now."""
+    """The directory or prefix of the tables afterwards."""
     tables: tuple[RelocatedTable, ...] = ()
     unchanged_tables: tuple[str, ...] = ()
-    """Tables that were there already, in the same state."""
+    """Tables that existed there already, in the same state."""
     forgotten_tables: tuple[str, ...] = ()
-    """Tables outside of the lake, whose names were dropped from this catalog."""
+    """Tables outside of the lake, whose names were removed from this catalog."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -70,11 +70,12 @@ class _Found:
 def relocate_here(
     catalog: Catalog, *, outside: str | None = None, dry_run: bool = False, progress: Progress | None = None
 ) -> RelocateResult:
-    """LK-6, LK-8: rewrite the metadata of a lake that was moved or copied to where it is, in new files beside the old.
+    """LK-6, LK-8: rewrite the metadata of a moved or copied lake for its current location, in new files next to the
+    old.
 
-    `outside` says what becomes of tables that lie outside of the lake: "keep" where the lake was moved, and nobody else
-    writes to them; "forget" drops their names. Raises InvalidArgumentError where there are such tables and it is not
-    said, UnsupportedFeatureError for a catalog that is no lake, ReadOnlyLakeError for one that cannot be written to.
+    `outside` handles tables outside of the lake. "keep" is for a lake that was moved, if nobody else writes to these
+    tables; "forget" removes their names. Raises InvalidArgumentError if such tables exist and `outside` is not given,
+    UnsupportedFeatureError for a catalog that is not a lake, ReadOnlyLakeError for a lake that is not writable.
     """
     started = time.perf_counter()
     if not isinstance(catalog, EmbeddedCatalog) or catalog.place.root is None:
@@ -120,11 +121,11 @@ def relocate_to(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> RelocateResult:
-    """LK-6, LK-7: copy tables, all of them by default, with every file that their retained snapshots name, to the lake
-    at `to`, which is made when missing.
+    """LK-6, LK-7: copy tables (by default all) to the lake at `to`, with every file that their retained snapshots name.
+    The lake is created if it does not exist.
 
-    A table that is there in the same state is left alone; one in another state is an AlreadyExistsError, or with
-    `replace` is brought to the state of the source: only what it lacks is copied.
+    A table that exists there in the same state is skipped. One in another state raises AlreadyExistsError; with
+    `replace` it is updated to the state of the source, and only missing files are copied.
     """
     started = time.perf_counter()
     root, target = _open_target(to, options, dry_run=dry_run)
@@ -160,7 +161,7 @@ def relocate_to(
 
 
 def table_names(catalog: Catalog) -> list[Identifier]:
-    """Every table, in whatever namespace, sorted."""
+    """All tables of all namespaces, sorted."""
     return sorted({name for namespace in _namespaces(catalog) for name in catalog.list_tables(namespace)})
 
 
@@ -180,7 +181,7 @@ def _views(catalog: Catalog) -> Iterator[View]:
 
 
 def _relocate_views(catalog: EmbeddedCatalog) -> None:
-    """LK-6: a view has no files but its metadata, which is written anew where it is."""
+    """LK-6: rewrite the metadata of each view for its current location. Views have no other files."""
     store = SqlViews(catalog)
     for view in _views(catalog):
         io = store.io_of(view)
@@ -189,8 +190,11 @@ def _relocate_views(catalog: EmbeddedCatalog) -> None:
 
 
 def _copy_views(source: Catalog, target: EmbeddedCatalog, *, replace: bool) -> None:
-    """LK-6: views go with all tables, to directories of their own; one that is there stays, or with `replace` becomes
-    the source's. They find their tables where they are, for their names are the same."""
+    """LK-6: if all tables are copied, copy the views too, to directories of their own.
+
+    An existing view stays, or with `replace` becomes the source's. The copies find their tables because the table names
+    are the same.
+    """
     store = SqlViews(target)
     views = list(_views(source))
     _copy_namespaces(source, target, {view.name()[:-1] for view in views})
@@ -224,7 +228,7 @@ def _naming_here(table: IcebergTable, io: RelocatedFileIO, root: str) -> Naming:
 
 
 def _naming_to(source: Catalog, table: IcebergTable, root: str) -> Naming:
-    """A table outside of its lake goes to a directory of its own."""
+    """Target names for a table. A table outside of its lake gets a directory of its own."""
     former = source.properties.get("warehouse", "") if isinstance(source, EmbeddedCatalog) else ""
     if isinstance(table.io, RelocatedFileIO):
         former = table.io.stated_directory
@@ -243,7 +247,7 @@ def _place_of(table: IcebergTable, root: str) -> str:
 
 
 def _open_target(to: str, options: Mapping[str, str], *, dry_run: bool) -> tuple[str, EmbeddedCatalog | None]:
-    """The root of the lake, and its catalog; none for a dry run where there is no lake yet."""
+    """The root of the lake, and its catalog; the catalog is None for a dry run if the lake does not exist yet."""
     is_directory = is_file_uri(to) or local_path(to) is not None
     path = absolute_path(to) if is_directory else ""
     stated = options.get("catalog_file")
@@ -258,7 +262,7 @@ def _open_target(to: str, options: Mapping[str, str], *, dry_run: bool) -> tuple
 
 
 def _copy_namespaces(source: Catalog, target: EmbeddedCatalog, namespaces: Collection[Identifier]) -> None:
-    """With their properties; where their tables go by default is the target's own."""
+    """Copy the namespaces with their properties, except the default location of their tables."""
     for namespace in sorted(namespaces):
         properties = dict(source.load_namespace_properties(namespace))
         properties.pop(LOCATION, None)
@@ -299,7 +303,7 @@ def _known(table: IcebergTable, there: IcebergTable, *, replace: bool) -> KnownF
 
 
 def _bring_catalog_file(target: EmbeddedCatalog, io: FileIO, root: str) -> None:
-    """LK-7: a copy of the SQLite file beside the tables in an object store, which can be lost with this machine."""
+    """LK-7: put a copy of the SQLite file next to the tables in an object store, in case this machine is lost."""
     file = target.sqlite_file
     if local_path(root) is not None or file is None:
         return

@@ -1,4 +1,4 @@
-"""Connections to the SQLite file of a lake: several processes read and write it at once."""
+"""Connections to the SQLite file of a lake, for several processes that read and write it concurrently."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Final
 from sqlalchemy import Engine, event
 
 BUSY_TIMEOUT_SECONDS: Final = 60
-"""How long a writer waits for another's SQLite transaction, which lasts a few milliseconds."""
+"""Maximum time that a writer waits for another's SQLite transaction. A transaction takes a few milliseconds."""
 
 _engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
 
 
 def prepare_engine(engine: Engine) -> None:
-    """Have each new connection of the engine prepared, and none of them cross a fork."""
+    """Prepare each new connection of the engine, and let no connection cross a fork."""
     event.listen(engine, "connect", _prepare_connection)
     _engines.add(engine)
 
 
 def _prepare_connection(connection: Any, _record: Any) -> None:
-    """Readers do not block writers (WAL), and a writer waits for another instead of failing."""
+    """Use WAL, so that readers do not block writers, and a writer waits for another one instead of failing."""
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
-    # The files that a commit points to are not synced: a pointer that outlives them in a power cut is worse than none.
-    # Where a table asks for both (`tableformat.write.sync`), its commits set it anew.
+    # The files of a commit are not synced. After a power cut, a catalog row that points to a lost file would be worse
+    # than a missing row. If a table asks for both to be synced (`tableformat.write.sync`), its commits set this again.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
 

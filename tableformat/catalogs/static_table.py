@@ -1,4 +1,4 @@
-"""A table read from its metadata file, without a catalog."""
+"""Reads a table from its metadata file, without a catalog."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tableformat.table import Table
 
 @checked_arguments
 def read_metadata(location: str | Path, **properties: str) -> Table:
-    """Any Iceberg table (v1 to v3), read-only: a `metadata.json`, also gzipped, or the directory of a table.
+    """Open any Iceberg table (v1 to v3) read-only, by a `metadata.json`, also gzipped, or the directory of a table.
 
-    `properties` configure the FileIO, as in PyIceberg. Raises TableNotFoundError, CorruptFileError naming the file, and
-    UnsupportedFeatureError for a format version that came after this library.
+    `properties` configure the FileIO, as in PyIceberg. Raises TableNotFoundError, CorruptFileError with the name of the
+    file, and UnsupportedFeatureError for a format version that is newer than this library.
 
     >>> table = tf.read_metadata(catalog.load_table("db.calendars").iceberg.metadata_location)
     >>> table.scan(where="id1 = 'A'").count()

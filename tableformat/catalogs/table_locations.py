@@ -1,4 +1,4 @@
-"""Which metadata file each table of a SQL catalog is at: read, and compared and set."""
+"""The current metadata file of each table of a SQL catalog: queries and compare-and-set."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SWAP: Final = (
     .where(*_ROW)
     .values(metadata_location=bindparam("the_location"), previous_metadata_location=bindparam("the_expected"))
 )
-"""Compare and set."""
+"""Compare-and-set."""
 _HOLD: Final = update(IcebergTables).where(*_ROW).values(metadata_location=bindparam("the_expected"))
-"""Compare, and keep others from a change until the transaction has ended."""
+"""Compare, and block changes by others until the transaction ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """The change of one table's metadata file. With one location, the table has to stay at it."""
+    """The change of one table's metadata file. If both locations are equal, the table has to stay at it."""
 
     table: Identifier
     expected: str
@@ -41,20 +41,20 @@ class Swap:
 
 
 def locations_of(catalog_name: str, *filters: ColumnElement[bool]) -> Select[str, str, str | None]:
-    """The question for namespace, name and metadata file of tables."""
+    """The query for namespace, name and metadata file of tables."""
     columns = (IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location)
     return select(*columns).where(IcebergTables.catalog_name == catalog_name, *filters)
 
 
 def swap_locations(engine: Engine, catalog_name: str, swaps: Sequence[Swap], *, synced: bool) -> None:
-    """LK-36: compare and set the metadata files of all tables in one transaction of the database.
+    """LK-36: compare and set the metadata files of all tables in one transaction of the database. Raises
     CommitFailedException if one of them is at another file; then nothing was changed.
 
-    Rows are locked in the order of their names, so that transactions do not wait for each other in a circle.
+    Rows are locked in the order of their names, so that transactions do not deadlock.
     """
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            # SQLite syncs its log at the end of the transaction, or leaves that to the next checkpoint.
+            # FULL makes SQLite sync its log at the end of the transaction; NORMAL leaves that to the next checkpoint.
             connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
         for swap in sorted(swaps, key=lambda each: each.table):
             if _changed_rows(connection, catalog_name, swap) < 1:
@@ -76,5 +76,5 @@ def _changed_rows(connection: Connection, catalog_name: str, swap: Swap) -> int:
     except StorageError as error:
         if not is_locked(error):
             raise
-        # The first statement takes SQLite's write lock and is rolled back when it cannot: nothing was applied.
+        # The first statement takes SQLite's write lock. If it cannot, it is rolled back and nothing was applied.
         raise CommitFailedException(f"the catalog is locked by another process: {error}") from error

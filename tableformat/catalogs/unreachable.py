@@ -1,4 +1,4 @@
-"""A catalog's service or database that cannot be reached: one error of the library, whatever call met it (LK-11)."""
+"""Raises one error of the library, for every call, if a catalog's service or database cannot be reached (LK-11)."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _OUTAGES: Final = frozenset(
         ("thrift", "TTransportException"),
     }
 )
-"""(package, class) of the errors of clients that never got an answer. An answer that refuses is none of them."""
+"""(package, class) of client errors without any answer. An answer that rejects the request does not count."""
 _METHODS: Final = tuple(
     name
     for name, member in vars(Catalog).items()
     if inspect.isfunction(member) and not name.startswith("_") and name not in ("commit_table", "close")
 )
-"""What may ask the service. Whether a commit without an answer happened is a question of its own (CP-13)."""
+"""Methods that may call the service. `commit_table` is handled elsewhere: without an answer, a commit may have
+succeeded (CP-13)."""
 
 
 def type_outages(catalog: Catalog) -> None:
-    """LK-11: make a catalog of PyIceberg raise StorageError where its service or its database cannot be reached."""
+    """LK-11: make a PyIceberg catalog raise StorageError if its service or its database cannot be reached."""
     for name in _METHODS:
         setattr(catalog, name, partial(_ask, catalog, name))
 
 
 @contextmanager
 def creation_without_answer(catalog: Catalog, identifier: str) -> Iterator[None]:
-    """Creating a table is a commit: where its answer was lost, the table may be there (CP-13)."""
+    """Creating a table is a commit: if its answer was lost, the table may exist (CP-13)."""
     try:
         yield
     except Exception as error:
@@ -54,7 +55,7 @@ def creation_without_answer(catalog: Catalog, identifier: str) -> Iterator[None]
 
 
 def unreachable(name: str, error: BaseException) -> StorageError:
-    """What to raise for a catalog that cannot be reached."""
+    """The error to raise for a catalog that cannot be reached."""
     cause = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
     is_file = isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error)
     look = (
@@ -76,7 +77,7 @@ def _is_outage(error: Exception) -> bool:
     if isinstance(error, ServiceUnavailableError):
         return True
     if isinstance(error, DBAPIError):
-        # Without a statement it is the connection that was refused.
+        # An error without a statement means that the connection was refused.
         return error.connection_invalidated or error.statement is None
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
     return not kinds.isdisjoint(_OUTAGES)

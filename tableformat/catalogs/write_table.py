@@ -70,7 +70,7 @@ def write_table(
 
 
 def _rows_of(rows: Any) -> Any:
-    """Rows of Parquet files if `rows` is a path, a glob pattern excluded; else `rows`."""
+    """The rows of Parquet files if `rows` is a path (glob patterns are not accepted); otherwise `rows`."""
     if not isinstance(rows, str | os.PathLike):
         return rows
     try:
@@ -89,7 +89,7 @@ def _check_definition(
     partition_by: Sequence[str] | None,
     properties: Mapping[str, str] | None,
 ) -> None:
-    """InvalidArgumentError if the caller describes another table than the one that exists."""
+    """Raises InvalidArgumentError if the arguments describe another table than the existing one."""
     wanted = new_table(
         table.iceberg.schema(),
         key=table.key if key is None else key,

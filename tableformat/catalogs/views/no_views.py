@@ -1,4 +1,4 @@
-"""A catalog that has no views."""
+"""The views of a catalog that does not support them."""
 
 # ruff: noqa: ARG002  every store has the same methods
 
@@ -15,7 +15,7 @@ from tableformat.errors import UnsupportedFeatureError
 
 
 class NoViews:
-    """A `ViewStore` with nothing in it."""
+    """A `ViewStore` that is always empty."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -1,4 +1,4 @@
-"""Views of a REST catalog: its service keeps them. PyIceberg creates, loads, lists and drops; the rest is here."""
+"""Views of a REST catalog, kept by its service. PyIceberg creates, loads, lists and drops; the rest is here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tableformat.errors import (
 from tableformat.metadata.identifiers import identifier_text
 
 _LAST_ADDED: Final = -1
-"""What an update of a request calls the schema or version that an earlier one of the same request adds."""
+"""In the updates of a request, the id of the schema or version that an earlier update of the same request adds."""
 _RENAME: Final = "views/rename"
 
 
@@ -129,7 +129,8 @@ class RestViews:
             )
 
     def _post(self, url: str, request: dict[str, Any], identifier: Identifier, taken: Identifier) -> None:
-        """404 means `identifier`, 409 that `taken` changed, or is there. LK-11: StorageError without an answer."""
+        """404 is reported for `identifier`; 409 means that `taken` was changed or exists. LK-11: StorageError without
+        an answer."""
         try:
             response = self._catalog._session.post(url, json=request)
         except (ConnectionError, Timeout) as outage:
@@ -149,7 +150,7 @@ class RestViews:
 
 
 def _updates(before: ViewMetadata, after: ViewMetadata) -> list[dict[str, Any]]:
-    """The difference, as a service takes it."""
+    """The difference as updates in the form that the service expects."""
     updates: list[dict[str, Any]] = []
     current = next(each for each in after.versions if each.version_id == after.current_version_id)
     if all(each.version_id != current.version_id for each in before.versions):

@@ -1,6 +1,6 @@
-"""Views of a SQL catalog, beside its tables: rows of the same database table, told apart by their type.
+"""Views of a SQL catalog: rows in the database table of its tables, distinguished by their type.
 
-The layout is that of version 1 of Iceberg's JDBC catalog, which reads and writes the same rows.
+The layout is version 1 of Iceberg's JDBC catalog, which reads and writes the same rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SqlViews:
         return self._insert(identifier, new_metadata(definition, root, properties))
 
     def register(self, identifier: Identifier, metadata: ViewMetadata) -> View:
-        """Add a view with metadata that it has in another catalog, in a directory of its own."""
+        """Add a view with its metadata from another catalog, in a directory of its own."""
         self._check_new(identifier)
         return self._insert(identifier, metadata.model_copy(update={"location": self._new_location(identifier)}))
 
@@ -106,13 +106,13 @@ class SqlViews:
     def replace(self, view: View, definition: ViewDefinition, properties: Mapping[str, str]) -> View:
         assert isinstance(view, _StoredView), "views come from the store that changes them"
         self.refuse_change(view)
-        # What another writer left stays; what is set is looked at.
+        # Properties that another writer left are kept unchecked; changed properties are checked.
         before = view.metadata.properties
         _check_properties({name: value for name, value in properties.items() if before.get(name) != value})
         return self.put(view, replaced_metadata(view.metadata, definition, properties))
 
     def put(self, view: View, metadata: ViewMetadata) -> View:
-        """Compare and set of the metadata file. The one before the last is removed: nothing names it any more."""
+        """Compare-and-set of the metadata file. The file before the previous one is removed: nothing names it any more."""
         assert isinstance(view, _StoredView), "views come from the store that changes them"
         identifier, file = view.name(), self._write(metadata, version=_version_of(view.file) + 1)
         before = self._row(identifier)
@@ -148,7 +148,7 @@ class SqlViews:
             raise ViewNotFoundError(f"no view {identifier_text(identifier)!r}.")
 
     def drop(self, identifier: Identifier) -> bool:
-        """Its metadata files go with it."""
+        """Drop the view and remove its metadata files."""
         row = self._row(identifier)
         if row is None:
             return False
@@ -161,7 +161,7 @@ class SqlViews:
         return dropped
 
     def refuse_change(self, view: View) -> None:
-        """LK-4, LK-5, as for tables."""
+        """LK-4, LK-5: the same as for tables."""
         self._refuse_read_only()
         if isinstance(self._catalog, EmbeddedCatalog) and isinstance(view, _StoredView):
             place = self._catalog.place
@@ -171,7 +171,7 @@ class SqlViews:
                 )
 
     def io_of(self, view: View) -> FileIO:
-        """What opens the view's metadata file."""
+        """The FileIO for the view's metadata file."""
         assert isinstance(view, _StoredView), "views come from the store that changes them"
         return self._io(view.file)
 
@@ -197,7 +197,8 @@ class SqlViews:
             self._catalog.refuse_read_only()
 
     def _new_location(self, identifier: Identifier) -> str:
-        """A directory that no table can have, whatever is renamed, so that no table's orphans are looked for in it."""
+        """A directory that no table can have, even after renames, so that it is never searched for a table's orphan
+        files."""
         namespace = Catalog.namespace_to_string(identifier[:-1])
         table_like = self._catalog._resolve_table_location(None, namespace, identifier[-1])
         return f"{table_like.rpartition('/')[0]}/view-{uuid.uuid4()}"
@@ -208,7 +209,7 @@ class SqlViews:
         return file
 
     def _remove(self, file: str) -> None:
-        """LK-4: not where a lake that was copied names files of another one."""
+        """LK-4: files of another lake, named in a copied lake, are not removed."""
         io = self._io(file)
         is_foreign = isinstance(self._catalog, EmbeddedCatalog) and self._catalog.place.is_foreign(file)
         if not isinstance(io, RelocatedFileIO) and not is_foreign:
@@ -220,7 +221,7 @@ class SqlViews:
         return self._catalog._load_file_io(location=location)
 
     def _row(self, identifier: Identifier) -> tuple[str, str | None] | None:
-        """The current metadata file and the one before."""
+        """The current metadata file and the previous one."""
         if not self._has_views:
             return None
         found = select(IcebergTables.metadata_location, IcebergTables.previous_metadata_location).where(
@@ -254,13 +255,13 @@ class _StoredView(View):
 
 
 def _version_of(file: str) -> int:
-    """The number that the metadata file's name begins with; -1 for a name of another kind."""
+    """The number at the start of the metadata file's name; -1 for a name without one."""
     number = file.rsplit("/", 1)[-1].partition("-")[0]
     return int(number) if number.isdecimal() else -1
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
-    """UnsupportedFeatureError for a place or a codec of the metadata other than the only one."""
+    """Raises UnsupportedFeatureError for another location or codec of the metadata: only one of each is supported."""
     if _METADATA_PATH in properties or properties.get(_METADATA_CODEC, "gzip").lower() != "gzip":
         raise UnsupportedFeatureError(
             f"a view's metadata is compressed by gzip and lies in its location: leave out {_METADATA_PATH!r} and "

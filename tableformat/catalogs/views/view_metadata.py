@@ -1,4 +1,4 @@
-"""Metadata of views, as Apache Iceberg's view specification has it: what a view is, and what a change makes of it."""
+"""Metadata of views in Apache Iceberg's view specification: new views and changes of their definition."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _GZIP: Final = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDefinition:
-    """A view as one engine says it."""
+    """The definition of a view by one engine."""
 
     sql: str
-    """The query, as it was written."""
+    """The query as the user wrote it."""
     dialect: str
-    """Whose SQL that is, such as "spark"."""
+    """The SQL dialect of the query, such as "spark"."""
     schema: Schema
     """The columns of the view, with their comments; ids are placeholders."""
     default_namespace: tuple[str, ...]
-    """Where tables lie that the query names without a namespace."""
+    """The namespace of tables that the query names without a namespace."""
     default_catalog: str | None = None
-    """The catalog of tables that the query names without one; None: the catalog that has the view."""
+    """The catalog of tables that the query names without a catalog; None is the catalog of the view."""
     summary: Mapping[str, str] = field(default_factory=dict)
-    """What the engine notes about this version."""
+    """Notes of the engine about this version."""
 
 
 def new_metadata(definition: ViewDefinition, location: str, properties: Mapping[str, str]) -> ViewMetadata:
@@ -67,10 +67,10 @@ def new_metadata(definition: ViewDefinition, location: str, properties: Mapping[
 def replaced_metadata(
     metadata: ViewMetadata, definition: ViewDefinition, properties: Mapping[str, str]
 ) -> ViewMetadata:
-    """SQ-27: the view with another definition and these properties. A definition that the view had before becomes its
-    version again; one that it has adds none.
+    """SQ-27: the view with another definition and these properties. If the view has a version with the same definition,
+    that version becomes the current one, and no version is added.
 
-    Raises InvalidArgumentError where the new version would lack the SQL of an engine that the current one has.
+    Raises InvalidArgumentError if the new version would lose the SQL of an engine that the current one has.
     """
     _refuse_lost_dialects(metadata, definition, properties)
     schemas = list(metadata.schemas)
@@ -127,17 +127,17 @@ def new_version(definition: ViewDefinition, *, version_id: int, schema_id: int) 
 
 
 def fresh_schema(schema: Schema, *, schema_id: int) -> Schema:
-    """With ids from 1 on in place of placeholders."""
+    """The schema with ids from 1 on instead of placeholders."""
     return Schema(*assign_fresh_schema_ids(schema).fields, schema_id=schema_id)
 
 
 def view_bytes(metadata: ViewMetadata) -> bytes:
-    """A metadata file, compressed, as Iceberg writes those of views by default."""
+    """The metadata file, compressed, which is Iceberg's default for views."""
     return gzip.compress(metadata.model_dump_json(by_alias=True, exclude_none=True).encode())
 
 
 def parse_view(data: bytes, location: str) -> ViewMetadata:
-    """A metadata file of any writer. CorruptFileError where it is none."""
+    """Parse a metadata file of any writer. Raises CorruptFileError if it is not one."""
     try:
         return ViewMetadata.model_validate_json(Inflater(location).gunzipped(data))
     except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
@@ -149,7 +149,7 @@ def _logged(version: ViewVersion, timestamp_ms: int) -> ViewHistoryEntry:
 
 
 def _is_same(version: ViewVersion, made: ViewVersion) -> bool:
-    """The same view, whenever it was made."""
+    """Whether both versions are the same apart from id and time."""
     of_now = {"version_id": made.version_id, "timestamp_ms": made.timestamp_ms}
     return version.model_copy(update=of_now) == made
 
@@ -157,7 +157,7 @@ def _is_same(version: ViewVersion, made: ViewVersion) -> bool:
 def _retained(
     versions: Sequence[ViewVersion], current: ViewVersion, properties: Mapping[str, str]
 ) -> list[ViewVersion]:
-    """The newest versions, as many as the view's owner wants, and the current one among them."""
+    """The newest versions, as many as the view's property allows, including the current one."""
     text = properties.get(HISTORY_SIZE, str(_HISTORY_SIZE_DEFAULT))
     if not text.isdecimal() or int(text) < 1:
         raise InvalidArgumentError(f"the property {HISTORY_SIZE} is a whole number from 1 on, not {text!r}.")

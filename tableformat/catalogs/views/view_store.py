@@ -1,4 +1,4 @@
-"""Where a catalog keeps its views."""
+"""The interface of a catalog's views."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class ViewStore(Protocol):
     """The views of one catalog. Identifiers are tuples, namespace first."""
 
     def list(self, namespace: Identifier) -> list[Identifier]:
-        """The views of a namespace; none in a catalog that cannot have any. PyIceberg's NoSuchNamespaceError."""
+        """The views of a namespace; empty for a catalog that does not support views. Raises PyIceberg's
+        NoSuchNamespaceError."""
         ...
 
     def load(self, identifier: Identifier) -> View | None:
-        """The view as it is now; None where there is no view of that name."""
+        """The current view; None if no view has that name."""
         ...
 
     def create(
@@ -34,25 +35,25 @@ class ViewStore(Protocol):
         properties: Mapping[str, str],
         location: str | None = None,
     ) -> View:
-        """AlreadyExistsError where a table or view has the name, NamespaceNotFoundError without its namespace,
-        UnsupportedFeatureError in a catalog that cannot have views."""
+        """Raises AlreadyExistsError if a table or view has the name, NamespaceNotFoundError if its namespace does not
+        exist, and UnsupportedFeatureError in a catalog that does not support views."""
         ...
 
     def replace(self, view: View, definition: ViewDefinition, properties: Mapping[str, str]) -> View:
-        """`view` as it was loaded gets another definition; CommitConflictError where another writer was first."""
+        """Replace the definition of `view`, as it was loaded. Raises CommitConflictError if another writer was first."""
         ...
 
     def rename(self, identifier: Identifier, to: Identifier) -> None:
-        """ViewNotFoundError, or as for `create`. The metadata stays where it is."""
+        """Raises ViewNotFoundError, or the errors of `create`. The metadata is not moved."""
         ...
 
     def drop(self, identifier: Identifier) -> bool:
-        """Whether there was such a view."""
+        """Drop the view. False if it does not exist."""
         ...
 
 
 def views_of(catalog: Catalog) -> ViewStore:
-    """SQ-26: views lie where the catalog's tables do; not every catalog has them."""
+    """SQ-26: the store for the views of a catalog, which are kept with its tables. Not every catalog supports views."""
     if isinstance(catalog, SqlCatalog):
         return SqlViews(catalog)
     if is_rest(catalog):
