@@ -1,7 +1,7 @@
 """Scans: from a snapshot and a filter to rows.
 
-`planner` reads manifests once and makes a `ScanPlan` of tasks, `explain` says why each file is read or not, `reader`
-opens files in threads, takes deleted rows out, filters and projects, and `measures` adds up what these steps take, if
-somebody asks. `ArrowRows` are the forms in which to have rows, `LakeDataset` the door for engines. Imports
-merge_on_read and below, nothing that writes.
+`planner` reads manifests once and makes a `ScanPlan` of tasks, and `explain` gives the reason for reading or skipping
+each file. `reader` opens files in threads, drops deleted rows, filters and projects. `measures` adds up the time and
+size of these steps, on request. `ArrowRows` has the output formats, and `LakeDataset` is the entry point for engines.
+Imports merge_on_read and below, nothing that writes.
 """

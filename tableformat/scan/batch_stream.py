@@ -10,8 +10,11 @@ import pyarrow as pa
 
 
 class BatchStream(Iterator[pa.RecordBatch]):
-    """Each batch goes to one of the threads that ask. A stream that failed fails again: a generator that has raised
-    looks like one that has come to its end, and the rows that are missing like no rows."""
+    """Each batch goes to one of the threads that ask for one.
+
+    After an error, every further call raises it again. A generator that has raised looks as if it had ended, so missing
+    rows would look like the end of the data.
+    """
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""What Bloom filters rule out: data files that a plan would read, and row groups of files that are open (FM-27)."""
+"""Skips data files during planning, and row groups of open files, by Bloom filters (FM-27)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tableformat.parquet.bloom_filters.stored_form import StoredForm, stored_for
 from tableformat.parquet.parquet_file import OpenedFile
 
 _VALUES_MAX: Final = 64
-"""Of a longer list a filter with a false positive rate of one in a hundred nearly always holds one."""
+"""Longer lists are not checked: a filter with a false positive rate of 1 % nearly always matches one of their values.
+"""
 Flags = npt.NDArray[np.bool_]
 
 
 def without_ruled_out(bound: BoundFilter, files: DataColumns, kept: KeptFiles, held: HeldFilters) -> KeptFiles:
-    """FM-27: the files that filters which were read before leave, of those that partitions and bounds leave.
+    """FM-27: of the files kept by partitions and bounds, keep those that the cached Bloom filters do not exclude.
 
-    Nothing is read: a filter that is not held says nothing.
+    Nothing is read: a filter that is not cached excludes nothing.
     """
     if not len(kept.rows) or not _is_asked(bound, held):
         return kept
@@ -45,9 +46,10 @@ def without_ruled_out(bound: BoundFilter, files: DataColumns, kept: KeptFiles, h
 def residual_by_filters(
     bound: BoundFilter, file: OpenedFile, row_group: pq.RowGroupMetaData, held: HeldFilters
 ) -> BoundFilter:
-    """FM-27: what the row group's filters leave of a predicate; those of a small file are held from here on.
+    """FM-27: the rest of a predicate after the row group's Bloom filters. Filters of a file with one row group are
+    cached.
 
-    CorruptFileError for a filter that cannot be read.
+    Raises CorruptFileError for a filter that cannot be read.
     """
 
     def decide_leaf(leaf: Comparison) -> BoundFilter:
@@ -61,7 +63,7 @@ def _has_values(leaf: Comparison) -> bool:
 
 
 def _is_asked(bound: BoundFilter, held: HeldFilters) -> bool:
-    """Whether a filter that is held can say anything."""
+    """Whether a cached filter applies to a part of the predicate."""
     if isinstance(bound, AllOf | AnyOf):
         return any(_is_asked(term, held) for term in bound.terms)
     return isinstance(bound, Comparison) and _has_values(bound) and bool(held.forms_of(bound.field.field_id))
@@ -90,7 +92,7 @@ def _may_be_in(leaf: Comparison, file: OpenedFile, row_group: pq.RowGroupMetaDat
     length = file.metadata.schema.column(column.index).length
     form = stored_form(chunk.physical_type, length, column.arrow_type, leaf.field.field_type)
     if form is None or held.holds(leaf.field.field_id, form, file.location):
-        # What is held was asked by the plan already.
+        # Planning has already checked cached filters.
         return True
     probes = _probes(leaf, form)
     stored = StoredFilter(file.source, file.location, chunk)

@@ -1,4 +1,4 @@
-"""State that the scans of one table share: its metadata, its FileIO, and caches of what was read through it; and what
+"""State that the scans of one table share (its metadata, its FileIO and caches of data read through it), and state that
 the tasks of one scan share."""
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _lock: Final = new_lock()
 def merge_context(view: SnapshotView) -> MergeContext:
     """A context for the view, with the caches of all views that read through the same FileIO.
 
-    Files are immutable, so what was read stays right; it is forgotten with the FileIO, that is with the table handle.
+    Files are immutable, so cached data stays correct. It is dropped together with the FileIO, that is, with the table
+    handle.
     """
     with _lock:
         caches = _caches.setdefault(view.io, MergeCaches())
@@ -39,23 +40,24 @@ def merge_context(view: SnapshotView) -> MergeContext:
 
 @dataclass(frozen=True)
 class ReadContext:
-    """What all tasks of a scan share."""
+    """State that all tasks of a scan share."""
 
     merge: MergeContext
     schema: Schema
-    """The view's schema: names in filters are its names."""
+    """The view's schema; names in filters are resolved with it."""
     selected: Schema
     """The columns to return."""
     has_stored_lineage: bool = False
-    """Row lineage columns are what the files store, and no row inherits: the files are not committed yet."""
+    """Row lineage columns have only the values stored in the files. The files are not committed yet, so no row
+    inherits."""
     meter: ScanMeter | None = None
-    """Where the steps of the scan say what they took; None: nobody asks."""
+    """Collects the measures of the scan's steps; None without measuring."""
 
     @staticmethod
     def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
         """`columns` are those of the view's schema and, on v3 tables, the row lineage columns.
 
-        UnknownColumnError for another one, UnsupportedFeatureError for row lineage before v3.
+        Raises UnknownColumnError for any other column, UnsupportedFeatureError for row lineage before v3.
         """
         selectable = selectable_columns(view.schema, columns, view.metadata.format_version)
         return ReadContext(merge_context(view), view.schema, select_columns(selectable, columns))
@@ -66,12 +68,12 @@ class ReadContext:
         return arrow_schema(self.selected)
 
     def measure(self, step: Step) -> AbstractContextManager[StepCall]:
-        """A block of work that belongs to the step, which says in the call what it did."""
+        """A block of work of one step. The block fills in the measures of the returned call."""
         return nullcontext(StepCall()) if self.meter is None else self.meter.measure(step)
 
     @cached_property
     def row_lineage(self) -> tuple[str, ...]:
-        """The selected columns that rows inherit."""
+        """The selected row lineage columns, whose values rows can inherit."""
         return row_lineage_columns(self.selected)
 
     @cached_property

@@ -1,8 +1,8 @@
 """A scan as a `pyarrow.dataset.Dataset`, through which DuckDB, Polars, pandas and pyarrow itself read.
 
-Engines ask for `schema` and call `scanner` with the columns and the filter of one query; each call plans anew, so a
-dataset can be scanned as often as wanted and every scan sees the same snapshot. The C++ object behind other datasets
-does not exist here, so everything that needs it is either done on rows or refused.
+Engines read `schema` and call `scanner` with the columns and the filter of one query. Each call plans again, so a
+dataset can be scanned any number of times, and every scan sees the same snapshot. The C++ object of other datasets does
+not exist here. Methods that need it are either implemented on rows or raise an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tableformat.scan.nested_offsets import struct_offset_remover
 
 
 class FilterableRows(Protocol):
-    """Rows that can be narrowed and then read, as often as wanted; `ArrowRows` are such."""
+    """Rows that can be filtered and projected and then read, any number of times, such as `ArrowRows`."""
 
     @property
     def view(self) -> SnapshotView: ...
@@ -75,8 +75,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
         batch_size: int | None = None,
         **_: Any,
     ) -> ds.Scanner:
-        """A scanner, to be used once, of the rows that are alive and pass the filter, whose columns need not be
-        selected.
+        """A scanner, for one use, of the live rows that pass the filter. The filter's columns need not be selected.
 
         `columns` are names or named expressions. Options that only tune pyarrow's own readers have no effect.
         """
@@ -91,7 +90,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
         return ds.Scanner.from_batches(batches, columns=names, filter=left)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:
-        """The number of rows; from metadata where no delete and no filter needs to look at rows."""
+        """The number of rows; from metadata alone if no delete and no filter has to check rows."""
         wanted = _both(self._filter, filter)
         translation = self._translate(wanted)
         if translation.is_exact:
@@ -100,11 +99,11 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
         return sum(batch.num_rows for batch in scanner.to_batches())
 
     def head(self, num_rows: int, columns: Any = None, filter: pc.Expression | None = None, **_: Any) -> pa.Table:
-        """The first rows; reading stops when there are enough."""
+        """The first rows. Reading stops when there are enough."""
         return self.scanner(columns=columns, filter=filter).head(num_rows)
 
     def take(self, indices: Any, columns: Any = None, filter: pc.Expression | None = None, **_: Any) -> pa.Table:
-        """The rows with these numbers, counted over all rows that pass the filter; reads all of them."""
+        """The rows with these indices, counted over all rows that pass the filter. Reads all of them."""
         return self.scanner(columns=columns, filter=filter).to_table().take(indices)
 
     def filter(self, expression: pc.Expression) -> LakeDataset:
@@ -117,26 +116,26 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """Nothing is known that holds for all rows."""
+        """Always true: no expression is known to hold for all rows."""
         return pc.scalar(True)
 
     def get_fragments(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: rows of a file without the deletes that apply to it are not rows of the table."""
+        """Not supported: rows of a file, without the deletes that apply to it, are not rows of the table."""
         raise UnsupportedFeatureError(
             "the files of this dataset cannot be read one by one, because deletes apply to them. "
             "Scan the dataset, or use Scan.plan() to see its files."
         )
 
     def replace_schema(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused."""
+        """Not supported."""
         raise UnsupportedFeatureError("the schema of this dataset is the table's. Select or cast columns of the scan.")
 
     def join(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused."""
+        """Not supported."""
         raise UnsupportedFeatureError("this dataset cannot be joined in place. Use to_table().join(...), or DuckDB.")
 
     def join_asof(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused."""
+        """Not supported."""
         raise UnsupportedFeatureError(
             "this dataset cannot be joined in place. Use to_table().join_asof(...), or DuckDB."
         )
@@ -151,7 +150,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
         return scan if translation.bound is TRUE else scan.filter(to_expression(translation.bound))
 
     def _columns_to_read(self, columns: Any, translation: Translation) -> list[str] | None:
-        """The names that the query selects and, where rows are filtered afterwards, those that the filter reads."""
+        """The names that the query selects, plus those that the filter reads if rows are filtered afterwards."""
         names = self.schema.names
         if columns is None or isinstance(columns, dict):
             return None

@@ -1,9 +1,9 @@
-"""A scan as the dataset that is registered in DuckDB: rows reach it as a stream, and rows that are only counted are
-not read.
+"""A scan as the dataset that is registered in DuckDB: DuckDB reads the rows as a stream, and rows that are only counted
+are not read.
 
-pyarrow's `Scanner` over a Python stream reads ahead on a thread of its own. Where a query stops early (LIMIT, EXISTS)
-and the process ends, that thread calls an interpreter that is no more: the process aborts, or never ends. DuckDB asks a
-scanner for nothing but a reader, so that is what it gets.
+pyarrow's `Scanner` over a Python stream reads ahead on its own thread. If a query stops early (LIMIT, EXISTS) and the
+process ends, that thread calls an interpreter that no longer exists: the process aborts or never ends. DuckDB only
+needs a reader from a scanner, so this scanner is just a reader.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ _MARKED_AT_ONCE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RowStream:
-    """What DuckDB uses of a scanner."""
+    """The part of a scanner that DuckDB uses."""
 
     rows: pa.RecordBatchReader
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows, once."""
+        """The rows, for one use."""
         return self.rows
 
 
 class DuckDBDataset(LakeDataset):
-    """The rows of a scan, or of a change feed, for DuckDB alone.
+    """The rows of a scan, or of a change feed, for DuckDB only.
 
-    For a query that needs rows but none of their values, as `count(*)` does, DuckDB asks for the first column of a
-    dataset. With `marks_rows` that is `marker`, which is null in every row and in no file (decision 25).
-    UnsupportedFeatureError for columns that DuckDB cannot tell apart, and for a table without columns.
+    For a query that needs rows but none of their values, such as `count(*)`, DuckDB asks for the first column of a
+    dataset. With `marks_rows` this is the column `marker`, which is null in every row and not stored in any file
+    (decision 25). Raises UnsupportedFeatureError for columns that DuckDB cannot distinguish, and for a table without
+    columns.
     """
 
     def __init__(self, scan: FilterableRows, *, marks_rows: bool = False) -> None:
@@ -57,14 +58,14 @@ class DuckDBDataset(LakeDataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows, behind the marker."""
+        """Arrow schema of the rows. The marker, if any, comes first."""
         rows = super().schema
         return rows if self.marker is None else rows.insert(0, pa.field(self.marker, pa.bool_()))
 
     def scanner(  # type: ignore[override]  # What DuckDB calls and uses, and no more.
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> RowStream:
-        """The rows that are alive and pass the filter, whose columns need not be selected."""
+        """The live rows that pass the filter. The filter's columns need not be selected."""
         asked = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in asked])
         translation = self._translate(filter)
@@ -72,7 +73,7 @@ class DuckDBDataset(LakeDataset):
         if translation.is_exact and not names:
             counts = self._scan_of(translation, None).row_counts()
             return _stream(schema, (batch for row_count in counts for batch in _marked(schema, row_count)))
-        # A batch without columns has no length: where the filter names none, all are read.
+        # A batch without columns has no length, so all columns are read if the filter names none.
         scan = self._scan_of(translation, self._columns_to_read(names, translation) or None)
         if translation.is_exact and names == asked:
             return RowStream(scan.to_batches())
@@ -82,7 +83,7 @@ class DuckDBDataset(LakeDataset):
         self, scan: FilterableRows, schema: pa.Schema, filter: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
         for batch in scan.to_batches():
-            # As a table: of no rows PyArrow cannot make a batch with uuids inside of structs.
+            # Filter as a table: PyArrow cannot make an empty batch with UUIDs inside of structs.
             for rows in [batch] if filter is None else pa.Table.from_batches([batch]).filter(filter).to_batches():
                 columns = [
                     pa.nulls(rows.num_rows, field.type) if field.name == self.marker else rows.column(field.name)
@@ -97,13 +98,13 @@ def _stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RowStream:
 
 
 def _marked(schema: pa.Schema, row_count: int) -> Iterator[pa.RecordBatch]:
-    """So many rows of the marker alone."""
+    """`row_count` rows with only the marker column."""
     for start in range(0, row_count, _MARKED_AT_ONCE):
         markers = pa.nulls(min(_MARKED_AT_ONCE, row_count - start), pa.bool_())
         yield pa.RecordBatch.from_arrays([markers], schema=schema)
 
 
 def _free_name(names: Iterable[str]) -> str:
-    """A name that no column has: DuckDB does not tell capital and small letters apart."""
+    """A name that no column has, ignoring case, because DuckDB ignores it."""
     taken = {name.casefold() for name in names}
     return next(name for number in count() if (name := f"__row{number}") not in taken)

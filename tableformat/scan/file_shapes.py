@@ -1,4 +1,4 @@
-"""How the files of a scan become its columns, worked out once for all files of one schema."""
+"""Projections from the columns of files to those of a scan, computed once for all files of one schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableformat.parquet.projection import FileProjection
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileShape:
-    """What files have in common that are projected together."""
+    """The common properties of files that are projected together."""
 
     leaves: Mapping[int, LeafColumn]
     """Primitive columns by field id."""
@@ -27,15 +27,18 @@ class FileShape:
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownSchema:
     stored: pa.Schema
-    """As the files have it: what it means follows from it, and from the name mapping that all of them have."""
+    """The schema as the files store it. It determines the leaves, together with the name mapping that all files share.
+    """
     leaves: Mapping[int, LeafColumn]
     shapes: dict[tuple[tuple[int, Any], ...], FileShape] = field(default_factory=dict)
-    """By the constants that the projection takes."""
+    """Keyed by the constants that the projection uses."""
 
 
 class FileShapes:
-    """The shapes of the files that one scan has met. Thread-safe: a shape that two threads work out at once is made
-    twice, which costs time only."""
+    """The shapes of the files that one scan has met so far.
+
+    Thread-safe: if two threads compute one shape at the same moment, it is computed twice, which only costs time.
+    """
 
     def __init__(self, wanted: Schema, arrow_schema: pa.Schema) -> None:
         """`arrow_schema` is the Arrow form of `wanted`."""
@@ -46,7 +49,7 @@ class FileShapes:
     def of(self, file: OpenedFile, constants: Mapping[int, Any]) -> FileShape:
         """The shape of a file with these values of partition columns, by field id.
 
-        CorruptFileError, which names the file, when its columns cannot be the table's.
+        Raises CorruptFileError, with the name of the file, if its columns cannot belong to the table.
         """
         known = self._schema_of(file)
         shape = known.shapes.get(())
@@ -56,12 +59,12 @@ class FileShapes:
         shape = known.shapes.get(key)
         if shape is None:
             shape = FileShape(known.leaves, self.projection_of(file, constants))
-            # A projection that takes no constant is that of every file of the schema.
+            # A projection that uses no constants is valid for every file of the schema.
             known.shapes[key if shape.projection.takes_constants else ()] = shape
         return shape
 
     def projection_of(self, file: OpenedFile, constants: Mapping[int, Any]) -> FileProjection:
-        """The projection of one file alone, whose errors name it."""
+        """The projection of this file only, whose errors name it."""
         return FileProjection.of(file.schema, self._wanted, file.location, constants, result=self._arrow_schema)
 
     def _schema_of(self, file: OpenedFile) -> _KnownSchema:

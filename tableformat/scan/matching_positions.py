@@ -19,7 +19,7 @@ from tableformat.scan.reader import RowGroupRun, prepare_task, read_stored
 def matching_positions(task: RowTask, context: ReadContext) -> PositionSet:
     """The positions of the live rows of the task's file that pass its residual filter.
 
-    Reads the columns of the filter in the row groups that statistics do not rule out; nothing where every row passes.
+    Reads the columns of the filter in the row groups that statistics do not exclude; reads nothing if every row passes.
     """
     deleted = deleted_positions(task, context.merge)
     if bind_filter(task.residual, context.schema) is TRUE:

@@ -1,4 +1,4 @@
-"""What the steps of a running scan took: files, rows, bytes, time."""
+"""Measures of the steps of a running scan: files, rows, bytes, time."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepMeasures:
-    """What one step of a scan took and left, over all files."""
+    """Input and output of one step of a scan, summed over all files."""
 
     step: str
     seconds: float
-    """Of all threads together; of `return` the time of the whole scan, planning included."""
+    """Sum over all threads. For `return`, the time of the whole scan including planning."""
     file_count: int
-    """Data files that the step worked on; of `find deleted rows` those that deletes apply to."""
+    """Data files that the step worked on; for `find deleted rows`, the files that deletes apply to."""
     row_count: int
-    """Rows that the step left for the next; of `find deleted rows` the deleted rows that it found."""
+    """Rows that the step passed on; for `find deleted rows`, the deleted rows that it found."""
     size_bytes: int
-    """Bytes of files that the step read: of `plan` those of the files that are left, of `find deleted rows` those of
-    the delete files that apply, of `return` the rows in memory."""
+    """Bytes of files that the step read. For `plan`, the size of the remaining files; for `find deleted rows`, the size
+    of the delete files that apply; for `return`, the size of the rows in memory."""
 
 
 @dataclass(slots=True)
 class StepCall:
-    """One call of a step, which it fills in."""
+    """One call of a step, which fills in the fields."""
 
     file_paths: set[str] = field(default_factory=set)
     row_count: int = 0
@@ -57,7 +57,7 @@ class ScanMeter:
 
     @contextmanager
     def measure(self, step: Step) -> Iterator[StepCall]:
-        """The time until the block is left, with what the block says of itself."""
+        """Add the time until the block ends, and the numbers that the block fills in."""
         call = StepCall()
         began = perf_counter()
         yield call
@@ -70,7 +70,7 @@ class ScanMeter:
             self._seconds[step] += seconds
 
     def measures(self) -> tuple[StepMeasures, ...]:
-        """The sums so far, of each step."""
+        """The sums of each step so far."""
         with self._lock:
             return tuple(
                 StepMeasures(

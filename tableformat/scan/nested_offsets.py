@@ -1,8 +1,8 @@
 """Moves offsets of nested struct arrays down to their leaves.
 
-A batch that is cut out of a larger one, as where the first row is deleted, shares its buffers and says at which row it
-begins. Every Arrow reader has to add up these offsets on the way down; DuckDB 2.0 refuses to where a struct lies in a
-struct. Moving the offset down to the leaves copies no value, and touches no other column.
+A batch that is a slice of a larger one, for instance because the first row is deleted, shares its buffers and has an
+offset to its first row. An Arrow reader has to add up these offsets for nested arrays. DuckDB 2.0 rejects such offsets
+for a struct inside of a struct. Moving the offset down to the leaves copies no value and changes no other column.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def struct_offset_remover(schema: pa.Schema) -> Callable[[Rows], Rows]:
-    """A function that gives rows of the schema the same values without offsets of structs that have structs in them.
+    """A function that returns rows of the schema with the same values, but without offsets of structs that contain
+    structs.
 
-    Where no column is of that kind it returns its argument; else it costs the validity of the structs that have an
-    offset, a byte for each of their rows.
+    If the schema has no such column, the function returns its argument. Otherwise it computes the validity of the
+    structs that have an offset, one byte for each of their rows.
     """
     indexes = [index for index, field in enumerate(schema) if _has_struct_in_struct(field.type)]
 
@@ -42,7 +43,7 @@ def _has_struct_in_struct(data_type: pa.DataType) -> bool:
 
 
 def _without_offset(array: pa.Array) -> pa.Array:
-    """The same values; `field` gives a child with the parent's offset added to its own."""
+    """The same values; `field` returns a child with the parent's offset added to its own."""
     if not pat.is_struct(array.type):
         return array
     children = [_without_offset(array.field(index)) for index in range(array.type.num_fields)]

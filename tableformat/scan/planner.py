@@ -1,4 +1,4 @@
-"""Plans a scan: reads manifests once, rules files out, and matches deletes with data files (decision 9)."""
+"""Plans a scan: reads manifests once, excludes files, and matches deletes with data files (decision 9)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_DELETES: Final = ("no delete applies",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidates:
-    """Data files that the filter does not rule out, of one chunk of columns."""
+    """Data files of one chunk of columns that the filter does not exclude."""
 
     files: DataColumns
     data_files: Sequence[DataFile]
@@ -60,7 +60,7 @@ class _Candidates:
 
 @dataclass(frozen=True, slots=True)
 class StagedFilesOnTop:
-    """Files of a change that is not committed, planned as if they were: each carries the sequence number of its place
+    """Files of an uncommitted change, planned as if they were committed. Each has the sequence number of its position
     in the order of the change, above all numbers of the snapshot."""
 
     data_files: tuple[DataFile, ...] = ()
@@ -77,15 +77,19 @@ def plan_scan(
     touching: SpanArray | None = None,
     keeps_deletes: bool = False,
 ) -> ScanPlan:
-    """The tasks that give the snapshot's rows that match, in the order of the manifest list; or only those of
-    `data_files`, some of its live ones, in the order given. With `touching`, sorted and disjoint spans of the key
-    space, those of files whose bounds meet one; rows are not compared with them. A task has the deletes that reach rows
-    which the filter leaves; with `keeps_deletes` all of its file, for who reads other rows of it as well (SP-71).
+    """Plan the tasks that return the matching rows of the snapshot, in the order of the manifest list.
 
-    Reads the manifest list, the manifests that partition summaries do not rule out, within the span budget range delete
-    files, and position delete files where many may name many data files (DA-10); never a data file. UnknownColumnError
-    and InvalidPredicateError for a filter that does not fit the view's schema; CorruptFileError names a manifest or
-    delete file that cannot be read.
+    With `data_files`, some of the snapshot's live files, only those are planned, in the given order. With `touching`,
+    sorted and disjoint spans of the key space, only files whose bounds meet one of the spans are planned; rows are not
+    compared with the spans. A task has the deletes that can reach rows which pass the filter. With `keeps_deletes` it
+    has all deletes of its file, for callers that also read other rows of the file (SP-71).
+
+    Reads the manifest list and the manifests that partition summaries do not exclude. Also reads range delete files
+    within the span budget, and position delete files if many of them may name many data files (DA-10). Never opens a
+    data file.
+
+    Raises UnknownColumnError and InvalidPredicateError for a filter that does not fit the view's schema, and
+    CorruptFileError with the name of a manifest or delete file that cannot be read.
     """
     expression = AlwaysTrue() if where is None else where
     planning = _Planning(
@@ -95,7 +99,7 @@ def plan_scan(
 
 
 def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable[[DataFile], bool]:
-    """Whether a data file of the table may hold a row that matches, by its partition and its column bounds."""
+    """A function that decides, by partition and column bounds, whether a data file may contain a matching row."""
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
     return FilePruning(bound, dict(view.metadata.specs()), view.schema).may_hold_match
@@ -108,8 +112,8 @@ def match_deletes(
     context: MergeContext,
     where: BooleanExpression | None = None,
 ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
-    """Tasks for these data files of the snapshot, those that the filter does not rule out, with these deletes and no
-    others; and the files that range deletes cover whole (RD-10), as `plan_scan` gives them for all."""
+    """Plan tasks for the given data files of the snapshot that the filter does not exclude, with the given deletes
+    only. Also returns the files that range deletes cover completely (RD-10), as `plan_scan` does."""
     planning = _Planning(view, AlwaysTrue() if where is None else where, context, StagedFilesOnTop())
     return planning.match(data_files, deletes)
 
@@ -172,8 +176,8 @@ class _Planning:
         return chain(read_data_columns(self._view.io, kept, self._view.metadata), staged)
 
     def _candidates(self, chunks: Iterator[DataColumns]) -> list[_Candidates]:
-        """The data files, less those that the filter rules out by partition, column bounds or Bloom filters. A chunk is
-        let go of before the next one is read."""
+        """The data files that the filter does not exclude by partition, column bounds or Bloom filters. Each chunk is
+        released before the next one is read."""
         candidates = []
         for chunk in chunks:
             by_bounds = self._touched(chunk, self.pruning.keep(chunk))
@@ -191,7 +195,7 @@ class _Planning:
         return candidates
 
     def _touched(self, chunk: DataColumns, kept: KeptFiles) -> KeptFiles:
-        """RD-10: without the files that no span touches."""
+        """RD-10: remove the files that no span touches."""
         if self._touching is None or not len(kept.rows):
             return kept
         files = chunk if len(kept.rows) == len(chunk) else chunk.take(kept.rows)
@@ -204,7 +208,7 @@ class _Planning:
         )
 
     def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidates]) -> list[DeleteFile]:
-        """Live delete files that may matter to some candidate."""
+        """Live delete files that may apply to some candidate."""
         if not candidates:
             self._counts = replace(
                 self._counts, delete_manifest_count=len(manifests), skipped_delete_manifest_count=len(manifests)
@@ -297,7 +301,7 @@ class _Planning:
         return [entry.file for entries in read for entry in entries if entry.status is not EntryStatus.DELETED]
 
     def _is_irrelevant(self, delete: DeleteFile) -> bool:
-        """Whether no row that an equality or range delete file deletes could pass the filter, by its own bounds."""
+        """Whether the bounds of an equality or range delete file show that no row which it deletes can pass the filter."""
         field_ids = delete.equality_ids
         if field_ids is None or self._bound is TRUE or self._keeps_deletes:
             return False
@@ -305,12 +309,12 @@ class _Planning:
 
 
 def _reaches(delete_sequence_number: int | None, oldest_data: int) -> bool:
-    """Whether a delete of that age can apply to any data at all, by the widest of the rules (DA-1)."""
+    """Whether a delete of that age can apply to any data at all, by the widest rule (DA-1)."""
     return position_delete_is_new_enough(delete_sequence_number or 0, oldest_data)
 
 
 def _reasons(task: FileScanTask) -> tuple[str, ...]:
-    """What makes rows of the file disappear, for people."""
+    """The reasons why rows of the file may be deleted, for reports."""
     reasons = []
     if task.deletion_vector is not None:
         reasons.append("a deletion vector names rows of it")

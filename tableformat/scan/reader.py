@@ -1,11 +1,11 @@
 """Reads scan tasks as Arrow tables: opens files, drops deleted rows, filters, projects.
 
-    prepare a task    footer, deleted positions, row groups that statistics and deletes leave               threads
+    prepare a task    read footer and deleted positions, exclude row groups by statistics and deletes       threads
     read a run        some row groups of one file: decode, delete, filter                                   threads
     hand over         in the order of the tasks and rows                                                    caller
 
-What is in flight is a fixed number of runs, so memory does not grow with the table. Small files that follow each other
-go through the same stages in batches (`small_files`).
+A fixed number of runs is processed at the same time, so memory does not grow with the table. Adjacent small files go
+through the same stages in batches (`small_files`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tableformat.scan.row_lineage_columns import with_inherited_lineage
 from tableformat.scan.small_files import SmallFileReader, SmallFilesRun
 
 ROW_GROUP_RUN_BYTES: Final = 32 * 1024 * 1024
-"""Size before compression, encodings kept, of the row groups that are read by one call."""
+"""Maximum size of the row groups that are read by one call: encoded, before compression."""
 ROW_GROUP_RUN_ROWS: Final = 256 * 1024
-"""Rows of the row groups that are read by one call: dictionary encoded columns are much larger decoded than in the
-file."""
+"""Maximum rows of the row groups that are read by one call. Dictionary-encoded columns are much larger decoded than in
+the file."""
 _PARALLEL_FROM_ROWS: Final = 20_000
-"""Rows from which decoding the columns of one call on several threads costs less than it saves."""
+"""With at least this many rows, decoding the columns of one call on several threads is worth its cost."""
 _REMOTE_READERS: Final = 8
 _REMOTE_FETCHERS: Final = 16
 """Small files of an object store that are requested at the same time."""
@@ -73,26 +73,26 @@ class OpenTask:
     """A small file, in memory until its rows are read."""
 
     def file(self) -> AbstractContextManager[OpenedFile]:
-        """The file for a block."""
+        """The file, opened for a block."""
         if self.whole is not None:
             return nullcontext(self.whole)
         return self.context.merge.open_data_file(self.task.data_file)
 
 
 def read_task(task: RowTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
-    """The rows of one task that are alive and match, in file order, in `context.arrow_schema`.
+    """The live matching rows of one task, in file order, in `context.arrow_schema`.
 
-    CorruptFileError names a file that cannot be read; nothing is skipped silently.
+    Raises CorruptFileError with the name of a file that cannot be read; nothing is skipped silently.
     """
     for rows in read_tables([task], context):
         yield from rows.to_batches()
 
 
 def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
-    """The rows of the tasks in order, some row groups or some small files at a time; none of the tables is empty.
+    """The rows of the tasks in order, some row groups or some small files at a time. No table is empty.
 
-    A sequence of tasks is of one plan, and small files of it are read together; tasks that come one by one are not.
-    `narrow=False` leaves the columns that only the filter needed in place.
+    The tasks of a sequence belong to one plan, and its small files are read together; tasks of an iterator are read one
+    by one. With `narrow=False`, the columns that only the filter needed are kept.
     """
     workers = pa.cpu_count() if context.has_local_files else max(_REMOTE_READERS, pa.cpu_count())
     pool = ThreadPoolExecutor(workers, thread_name_prefix="scan")
@@ -103,7 +103,8 @@ def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool 
         # One more than the workers, so that none waits while the caller handles a result.
         first = next(runs, None)
         if isinstance(first, RowGroupRun) and context.has_local_files:
-            # Alone: who wants few rows has no others decoded. Of an object store the next ones are asked for meanwhile.
+            # Read the first run of a local file alone: a caller who needs few rows does not pay for decoding more. In
+            # an object store the next runs are requested concurrently.
             if (rows := _read_run(first, narrow)).num_rows:
                 yield rows
             del rows
@@ -136,9 +137,9 @@ def _preparations(
 
 
 def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], *, ahead: int) -> Iterator[_Answer]:
-    """The answers in the order of the calls; at most `ahead` calls are under way or wait to be taken.
+    """The results in the order of the calls. At most `ahead` calls are running or wait to be returned.
 
-    A single call is made here: what a small table takes to read is mostly the start of threads.
+    A single call runs in this thread, because starting threads would take most of the time for a small table.
     """
     running: deque[Future[_Answer]] = deque()
     source = iter(calls)
@@ -155,7 +156,7 @@ def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], 
 
 
 def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
-    """The parts of the task's file that may have a row to return; its deleted positions are found on the way."""
+    """The parts of the task's file that may have a row to return. Also computes the deleted positions."""
     bound = bind_filter(task.residual, context.schema)
     if bound is FALSE:
         return []
@@ -178,7 +179,7 @@ def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
 
 
 def _opened(data: DataFile, is_whole: bool, context: ReadContext) -> AbstractContextManager[OpenedFile]:
-    """The file, with its bytes or without."""
+    """The file: read whole into memory, or only opened."""
     return nullcontext(context.merge.read_data_file(data)) if is_whole else context.merge.open_data_file(data)
 
 
@@ -192,8 +193,11 @@ def _deleted(task: RowTask, context: ReadContext) -> PositionSet:
 
 
 def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
-    """Row groups that may have a row to return, consecutive ones put together up to `ROW_GROUP_RUN_BYTES`; of a local
-    file the first one is by itself, for who wants few rows. Of an object store it would be a request more."""
+    """Row groups that may have a row to return. Consecutive ones are joined up to `ROW_GROUP_RUN_BYTES`.
+
+    In a local file, the first row group stays separate, for callers who need few rows. In an object store that would
+    cost another request.
+    """
     starts = file.row_group_starts.tolist()
     held = opened.context.merge.caches.bloom_filters
     runs: list[list[int]] = []
@@ -234,7 +238,7 @@ def _read_run(run: RowGroupRun | SmallFilesRun, narrow: bool) -> pa.Table:
 
 
 def read_stored(run: RowGroupRun) -> pa.Table:
-    """Every row of the run, deleted or not, in the columns to return and those of the filter."""
+    """Every row of the run, deleted or not, with the columns to return and those of the filter."""
     opened = run.task
     with opened.context.measure(Step.DECODE) as done:
         with opened.file() as file, unreadable_as_corrupt(file.location):
@@ -254,7 +258,7 @@ def read_stored(run: RowGroupRun) -> pa.Table:
 
 
 def _stored_bytes(file: OpenedFile, run: RowGroupRun) -> int:
-    """Size of the column chunks of the run, as they are in the file."""
+    """Size of the run's column chunks in the file."""
     groups = [file.metadata.row_group(number) for number in run.row_groups]
     return sum(
         group.column(leaf).total_compressed_size for group in groups for leaf in run.task.projection.leaf_indices

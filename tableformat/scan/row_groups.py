@@ -1,4 +1,4 @@
-"""Row groups that cannot hold a matching row, by the statistics in the footer and by Bloom filters."""
+"""Skips row groups without a matching row, by the statistics in the footer and by Bloom filters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def is_ruled_out(
     constants: Mapping[int, Any],
     held: HeldFilters,
 ) -> bool:
-    """Whether the statistics of the row group, or its Bloom filters where these leave it, have no room for a matching
-    row."""
+    """Whether the statistics of the row group, or else its Bloom filters, exclude a matching row."""
 
     def decide_leaf(leaf: Comparison) -> BoundFilter:
         field_id = leaf.field.field_id

@@ -1,4 +1,4 @@
-"""Row lineage columns of rows of a data file: values that the file does not store are inherited."""
+"""Row lineage columns of the rows of a data file. Values that the file does not store are inherited."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tableformat.metadata.row_lineage import (
 
 
 def selectable_columns(schema: Schema, columns: Sequence[str] | None, format_version: int) -> Schema:
-    """The columns that a scan may name: the table's, and on a v3 table the lineage columns when some are named.
+    """The columns that a scan may name: those of the table and, on a v3 table, the lineage columns if some are named.
 
-    UnsupportedFeatureError when a lineage column is named on a table without row lineage.
+    Raises UnsupportedFeatureError if a lineage column is named on a table without row lineage.
     """
     named = set(ROW_LINEAGE_NAMES).intersection(columns or ()) - {field.name for field in schema.fields}
     if not named or isinstance(columns, str):
@@ -33,16 +33,16 @@ def selectable_columns(schema: Schema, columns: Sequence[str] | None, format_ver
 
 
 def row_lineage_columns(schema: Schema) -> tuple[str, ...]:
-    """Names of the lineage columns in a schema; a column that the table itself calls so is none."""
+    """Names of the lineage columns in a schema. A table's own column of such a name does not count."""
     reserved = {field.field_id for field in ROW_LINEAGE_FIELDS}
     return tuple(field.name for field in schema.fields if field.field_id in reserved)
 
 
 def with_inherited_lineage(rows: pa.Table, names: Sequence[str], data: DataFile, start_row: int) -> pa.Table:
-    """FM-20: the rows of `data` from position `start_row` on; nulls in the named lineage columns become what they
-    inherit.
+    """FM-20: the rows of `data` from position `start_row` on. Nulls in the named lineage columns become inherited
+    values.
 
-    A file without a first row id is from before version 3: both columns are null there, whatever it stores.
+    A file without a first row id was written before version 3. Both columns are null there, even if it stores values.
     """
     for name in names:
         index = rows.schema.get_field_index(name)

@@ -55,7 +55,7 @@ class Scan(ArrowRows):
         self._held = held or HeldPlan()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The reporter belongs to this process, and another process plans again."""
+        """The reporter is not pickled, because it belongs to this process, and the other process plans again."""
         return {**self.__dict__, "_table": None, "_held": HeldPlan()}
 
     def _subject(self) -> str:
@@ -101,7 +101,7 @@ class Scan(ArrowRows):
         return explain_plan(plan, steps, self._retired())
 
     def _retired(self) -> tuple[RetiredExplanation, ...]:
-        """RP-30: retired ranges that the filter would have met."""
+        """RP-30: retired ranges with rows that may match the filter."""
         retired = retired_from(self._view)
         bound = bind_filter(self._plan.where, self._view.schema) if retired else TRUE
         return tuple(

@@ -1,4 +1,4 @@
-"""Reports the plan of a scan to whoever wants the reports of its catalog."""
+"""Reports the plan of a scan to the reporter of its catalog."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ReportedTable:
     name: str
     """Its dotted identifier."""
     catalog: Catalog
-    """The PyIceberg catalog, by which reporters are known."""
+    """The PyIceberg catalog, which identifies the reporter."""
 
     def report(self, plan: ScanPlan, selected: Schema, schema: Schema, planning_seconds: float) -> None:
-        """Tell of a plan; of a table without a snapshot there is nothing to tell."""
+        """Report a plan. Nothing is reported for a table without a snapshot."""
         if plan.snapshot_id is None or not is_reported(self.catalog):
             return
         report = ScanReport(
@@ -46,8 +46,8 @@ def _json(where: BooleanExpression) -> Any:
 
 
 def scan_counts(plan: ScanPlan) -> dict[str, int]:
-    """Iceberg's metrics; `dvs` among the delete files, `range-delete-files` this format's own. Data files that range
-    deletes cover are skipped ones."""
+    """Iceberg's metrics. `dvs` are included in the delete files, `range-delete-files` are specific to this format. Data
+    files that are covered by range deletes count as skipped."""
     pruning, kinds = plan.pruning, plan.delete_file_counts
     deletes = plan.delete_files
     skipped = pruning.skipped_by_partition_count + pruning.skipped_by_bounds_count + len(plan.covered)

@@ -1,9 +1,9 @@
-"""Reads small files a batch at a time (decision 16): each opened once, for its rows and its keys in one pass.
+"""Reads small files in batches (decision 16): each is opened once, and its rows and keys are read in one pass.
 
-    prepare a batch   bytes and footers of its files                                                        threads
-    read a run        decode each file; resolve, project and filter the rows of all of them end to end      threads
+    prepare a batch   read the bytes and footers of its files                                               threads
+    read a run        decode each file; resolve, project and filter the concatenated rows                   threads
 
-A run is as many files of a batch as fit into `ROW_GROUP_RUN_BYTES` before compression.
+A run has as many files of a batch as fit into `ROW_GROUP_RUN_BYTES` before compression.
 """
 
 from __future__ import annotations
@@ -41,8 +41,12 @@ from tableformat.scan.row_groups import is_ruled_out
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
 
 _KeyColumns: TypeAlias = tuple[Mapping[int, LeafColumn], Sequence[int], Sequence[int] | None]
-"""Of the columns by which deletes find rows: where those are that the file has, by field id; the Parquet columns to
-read, the keys among them; or the keys to read by themselves."""
+"""The columns by which deletes find rows:
+
+- where they are in the file, by field id, for the columns that the file has
+- the Parquet columns to read, including the keys
+- the keys, if they have to be read separately
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +59,7 @@ class SmallFile:
     constants: dict[int, Any]
     shape: FileShape
     deleted: PositionSet | None
-    """None: its rows decide."""
+    """None if the keys of its rows have to be checked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +77,8 @@ class SmallFileReader:
     def __init__(
         self, tasks: Sequence[FileScanTask], context: ReadContext, run_bytes: int, fetchers: Executor | None = None
     ) -> None:
-        """`tasks` are all of the plan. `fetchers` read the files of a batch side by side, where each is a request."""
+        """`tasks` are all tasks of the plan. `fetchers` read the files of a batch concurrently if each file is one
+        request."""
         self._context = context
         self._resolver = JointResolver(tasks, context.merge)
         self._run_bytes = run_bytes
@@ -82,7 +87,7 @@ class SmallFileReader:
         self._known_key_columns: dict[tuple[FileShape, frozenset[int]], _KeyColumns] = {}
 
     def prepare(self, batch: Batch) -> list[SmallFilesRun]:
-        """The files of the batch that may have a row to return, read."""
+        """Read the files of the batch that may have a row to return."""
         bounds = self._bounds(batch)
         chosen = self._chosen(batch, bounds)
         shapes = self._shapes(list(bounds.values()))
@@ -99,7 +104,7 @@ class SmallFileReader:
         return [SmallFilesRun(self, shapes, run) for run in _split(kept, self._run_bytes)]
 
     def read(self, run: SmallFilesRun, narrow: bool) -> pa.Table:
-        """The rows of the run that are alive and match, file by file."""
+        """The live matching rows of the run, file by file."""
         starts = starts_of(each.file.row_count for each in run.files)
         with self._context.measure(Step.DECODE) as done:
             decoded = [self._decoded(each) for each in run.files]
@@ -114,7 +119,7 @@ class SmallFileReader:
     def _chosen(
         self, batch: Batch, bounds: Mapping[int, BoundFilter]
     ) -> list[tuple[FileScanTask, BoundFilter, PositionSet | None]]:
-        """The tasks that may have a row to return, with the filter and, where known already, the deleted rows."""
+        """The tasks that may have a row to return, with the filter and, if known already, the deleted rows."""
         chosen = []
         with self._context.measure(Step.FIND_DELETED) as done:
             for task in batch:
@@ -128,7 +133,7 @@ class SmallFileReader:
         return chosen
 
     def _deleted(self, run: SmallFilesRun, keys: Sequence[KeyRows]) -> list[PositionSet]:
-        """The deleted rows of each file; `keys` of those whose rows decide."""
+        """The deleted rows of each file. `keys` belong to the files whose deleted rows depend on them."""
         with self._context.measure(Step.FIND_DELETED) as done:
             resolved = self._resolver.resolve(keys)
             done.row_count += sum(map(len, resolved))
@@ -136,12 +141,12 @@ class SmallFileReader:
         return [next(found) if each.deleted is None else each.deleted for each in run.files]
 
     def _bounds(self, batch: Batch) -> dict[int, BoundFilter]:
-        """The bound filters by the identity of the tasks' expressions, of which most are one object."""
+        """The bound filters, keyed by the identity of the tasks' expressions. Most tasks share one expression."""
         expressions: dict[int, BooleanExpression] = {id(task.residual): task.residual for task in batch}
         return {key: bind_filter(expression, self._context.schema) for key, expression in expressions.items()}
 
     def _shapes(self, bounds: Sequence[BoundFilter]) -> FileShapes:
-        """Shapes with the columns of all filters of a batch, so that its files have the same columns."""
+        """Shapes with the columns of all filters of a batch, so that all of its files have the same columns."""
         wanted = self._context.selected
         for bound in bounds:
             wanted = with_filter_columns(wanted, self._context.schema, bound)
@@ -156,7 +161,7 @@ class SmallFileReader:
         return SmallFile(task, bound, file, constants, shapes.of(file, constants), deleted)
 
     def _decoded(self, small: SmallFile) -> tuple[pa.Table, KeyRows | None]:
-        """Every row of the file, and its keys where they decide."""
+        """Every row of the file, and its keys if deletes depend on them."""
         wanted = small.shape.projection.leaf_indices
         if small.deleted is not None:
             return small.file.read_whole(wanted), None
@@ -184,7 +189,7 @@ class SmallFileReader:
     def _matching(
         self, run: SmallFilesRun, rows: pa.Table, deleted: PositionSet, starts: NDArray[np.int64]
     ) -> pa.Table:
-        """The rows that are alive and pass the filter of their file."""
+        """The live rows that pass the filter of their file."""
         found = []
         for bound, numbered in groupby(enumerate(run.files), key=lambda pair: pair[1].bound):
             numbers = [number for number, _ in numbered]
@@ -198,12 +203,13 @@ class SmallFileReader:
                 found.append(filter_rows(bound, alive))
                 done.file_paths.update(paths)
                 done.row_count += found[-1].num_rows
-        # Filters differ by columns that they ask for, so tables of several have columns.
+        # Filters differ only if they need columns, so the tables of several filters have columns.
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
 
 def _has_no_match(small: SmallFile, held: HeldFilters) -> bool:
-    """Whether statistics or Bloom filters rule out every row group; which of several is not worth asking."""
+    """Whether statistics or Bloom filters exclude every row group. Excluding some of several groups is not worth the
+    cost."""
     groups = (small.file.metadata.row_group(number) for number in range(small.file.row_group_count))
     return small.bound is not TRUE and all(
         is_ruled_out(small.bound, small.file, row_group, small.constants, held) for row_group in groups
@@ -211,7 +217,7 @@ def _has_no_match(small: SmallFile, held: HeldFilters) -> bool:
 
 
 def _split(files: Sequence[SmallFile], run_bytes: int) -> Iterator[tuple[SmallFile, ...]]:
-    """As many files that follow each other as have `run_bytes` before compression."""
+    """Split the files into runs of adjacent files with about `run_bytes` before compression."""
     sizes = [
         sum(small.file.metadata.row_group(number).total_byte_size for number in range(small.file.row_group_count))
         for small in files
@@ -231,13 +237,13 @@ def _key_columns(shape: FileShape, field_ids: frozenset[int]) -> _KeyColumns:
 
 
 def _are_apart(leaf: LeafColumn, wanted: Sequence[int]) -> bool:
-    """Whether reading a key column with the others would change them: it is a field of a struct that may be one of
-    them, in which it is not wanted."""
+    """Whether reading a key column together with the others would change them: the key is a field of a struct, and the
+    struct may be selected without this field."""
     return len(leaf.path) > 1 and leaf.index not in wanted
 
 
 def _projected(run: SmallFilesRun, stored: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all files in the columns of the scan and its filters, deleted or not."""
+    """The rows of all files, deleted or not, with the columns of the scan and its filters."""
     tables = []
     numbered = zip(run.files, stored, strict=True)
     for shape, members in groupby(numbered, key=lambda pair: pair[0].shape):
@@ -248,19 +254,19 @@ def _projected(run: SmallFilesRun, stored: Sequence[pa.Table]) -> pa.Table:
         try:
             tables.append(shape.projection.apply(together, row_count))
         except CorruptFileError:
-            # The rows of one of them do not fit, and alone it says so itself.
+            # The rows of one file do not fit. Projecting each file alone raises an error that names it.
             for small, alone in zip(files, rows, strict=True):
                 run.shapes.projection_of(small.file, small.constants).apply(alone, small.file.row_count)
             raise
     if len(tables) == 1:
         return tables[0]
     if not tables[0].num_columns:
-        # Tables without columns lose their length when they are put together.
+        # A concatenated table without columns loses its length.
         return pa.table({"": pa.nulls(sum(table.num_rows for table in tables))}).select([])
     return pa.concat_tables(tables)
 
 
 def _told_of(files: Sequence[SmallFile], done: StepCall) -> None:
-    """Files that a step worked on, every row of them."""
+    """Record files that a step worked on, with all of their rows."""
     done.file_paths.update(each.file.location for each in files)
     done.row_count += sum(each.file.row_count for each in files)
