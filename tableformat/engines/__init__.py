@@ -1,5 +1,4 @@
 """Integrations with other engines: DuckDB views over the tables of a catalog, pinned to one snapshot.
 
-Columns and filters are pushed into the scan by the dataset of `scan`; here is only what attaches, refreshes and
-detaches.
+The dataset in `scan` pushes columns and filters into the scan; this package only attaches, refreshes and detaches.
 """

@@ -1,4 +1,4 @@
-"""What a DuckDB connection has attached, and how the datasets behind its views are named."""
+"""The catalogs attached to a DuckDB connection, and the names of the datasets behind their views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CatalogHeads(Protocol):
         """Identifiers of the tables of a namespace."""
 
     def load(self, identifier: str) -> Table:
-        """The table at that moment."""
+        """The table in its state of that moment."""
 
 
 class AttachableCatalog(Protocol):
@@ -47,32 +47,32 @@ class Attachment:
 
     catalog: AttachableCatalog
     state: Mapping[str, Any]
-    """Arguments of `Table.at` for every table; empty: the newest snapshots."""
+    """Arguments of `Table.at` for every table; empty for the newest snapshots."""
     snapshot_ids: dict[str, int | None] = field(default_factory=dict)
-    """Table identifier to the snapshot that its view reads."""
+    """Maps each table identifier to the snapshot that its view reads."""
     schemas: dict[str, Schema] = field(default_factory=dict)
-    """Table identifier to the columns that its view has."""
+    """Maps each table identifier to the columns of its view."""
     shown: dict[str, tuple[str, FileIO]] = field(default_factory=dict)
-    """Table identifier to the metadata file and the FileIO behind its view: while a table has the same, the view stays.
-    A catalog that gives out credentials has another FileIO each time."""
+    """Maps each table identifier to the metadata file and the FileIO behind its view. If both are unchanged, the view
+    stays. A catalog that gives out credentials returns a new FileIO each time."""
     partition_lists: set[str] = field(default_factory=set)
     """Names of the views of range partitions."""
     past_states: set[str] = field(default_factory=set)
-    """Registered datasets of other snapshots, which `AT` asked for."""
+    """Registered datasets of other snapshots, for `AT` clauses."""
 
     def load(self, identifier: str) -> Table:
-        """The table as it is now, at the branch that the connection shows."""
+        """The current table, at the branch that the connection shows."""
         branch = self.state.get("branch")
         return self.catalog.load_table(identifier, **({} if branch is None else {"branch": branch}))
 
 
 attachments: Final[WeakKeyDictionary[DuckDBPyConnection, dict[str, Attachment]]] = WeakKeyDictionary()
-"""By connection, by the name of the database."""
+"""By connection, then by the name of the database."""
 
 
 def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tuple[str, Table] | None:
-    """The database and the table, newly loaded, that a name in SQL stands for: with the database, or without it where
-    `USE` chose it. None where the name is no table of an attached catalog. Case does not matter, as in DuckDB."""
+    """The database and the newly loaded table for a name in SQL. The database may be omitted if `USE` selected it. None
+    if the name is not a table of an attached catalog. Case does not matter, as in DuckDB."""
     attached = attachments.get(connection, {})
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
     full = {1: (database, schema, *path), 2: (database, *path)}.get(len(path), path)
@@ -88,7 +88,7 @@ def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tup
 
 
 def is_attached(connection: DuckDBPyConnection, path: tuple[str, ...]) -> bool:
-    """Whether a table that is made under this name lies in a database that is an attached catalog."""
+    """Whether a table created under this name would be in a database that is an attached catalog."""
     attached = {each.casefold() for each in attachments.get(connection, {})}
     rows = connection.execute("SELECT database_name, database_name = current_database() FROM duckdb_databases()")
     current = {name.casefold(): is_current for name, is_current in rows.fetchall()}

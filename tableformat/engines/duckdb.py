@@ -4,11 +4,13 @@
     tableformat.duckdb.attach(con, catalog, name="lake")
     con.sql("SELECT count(*) FROM lake.db.calendars")
 
-Each table is a registered dataset with a view over it, so DuckDB pushes columns and filters into the scan. Everything
-stays at the snapshots of `attach`, so that a query with a self-join sees one snapshot, until `refresh`. Namespaces
-become schemas (`a.b` is the schema "a.b"), and the range partitions of a table `t` are `"t$range_partitions"`. A table
-that cannot be read has a view that says why. A cursor is a connection of its own and needs its own `attach`.
-`sql` runs what DuckDB itself does not with a view: time travel, INSERT and DELETE.
+Each table is a registered dataset with a view over it, so DuckDB pushes columns and filters into the scan. Until
+`refresh`, all tables stay at the snapshots of `attach`, so a query with a self-join sees one snapshot.
+
+Namespaces become schemas (`a.b` is the schema "a.b"), and the range partitions of a table `t` are
+`"t$range_partitions"`. A table that cannot be read has a view that raises the reason. A cursor is a separate connection
+and needs its own `attach`. `sql` runs statements that DuckDB does not support for views: time travel, INSERT and
+DELETE.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 _ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")
 """Names for a catalog that is attached as the default. A namespace of the same name would hide it."""
 _UNREADABLE: Final = (TableFormatError, RESTError, ValidationError, NotInstalledError, OSError, ValueError)
-"""What reading the metadata of a table raises, in whatever catalog it is."""
+"""Errors of reading the metadata of a table, in any catalog."""
 
 
 def attach(
@@ -66,11 +68,11 @@ def attach(
     tag: str | None = None,
     branch: str | None = None,
 ) -> None:
-    """Make every table of the catalog readable as `<name>.<namespace>.<table>`; of a namespace in a namespace it is the
-    schema `"outer.inner"`.
+    """Make every table of the catalog readable as `<name>.<namespace>.<table>`. For a nested namespace the schema is
+    `"outer.inner"`.
 
-    At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses what every table is read at; a table that has no
-    such state is an error to read. Raises AlreadyExistsError when the connection has a database of that name.
+    At most one of `snapshot_id`, `as_of`, `tag` and `branch` selects the state of every table. Reading a table that has
+    no such state is an error. Raises AlreadyExistsError if the connection has a database of that name.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -92,13 +94,13 @@ def attach(
     try:
         _load(connection, name, attached[name])
     except BaseException:
-        # Half of the tables under the name would keep everything that is asked of the connection from working.
+        # A partly attached catalog would make every further statement of the connection fail.
         _take_back(connection, name)
         raise
 
 
 def _take_back(connection: DuckDBPyConnection, name: str) -> None:
-    """Undo an attachment whose tables were not all shown."""
+    """Undo an attachment that failed before all of its tables had views."""
     shown_yet = "SELECT view_name FROM duckdb_views() WHERE database_name = 'temp' AND starts_with(view_name, ?)"
     for (registered,) in connection.execute(shown_yet, [dataset_name(name, "")]).fetchall():
         connection.unregister(registered)
@@ -107,7 +109,7 @@ def _take_back(connection: DuckDBPyConnection, name: str) -> None:
 
 
 def _check_attached(connection: object, catalog: object) -> None:
-    """InvalidArgumentError for a path where the catalog goes, and for the two the wrong way round."""
+    """Raises InvalidArgumentError for a path instead of a catalog, and for exchanged arguments."""
     if not hasattr(catalog, "load_table") or not hasattr(catalog, "iceberg"):
         raise InvalidArgumentError(
             f"catalog must be a Catalog, not {shown(catalog)}: attach(connection, tableformat.open_catalog('lake/'))."
@@ -119,11 +121,11 @@ def _check_attached(connection: object, catalog: object) -> None:
 
 
 def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[str, int | None]:
-    """Move the tables of one attached catalog, or of all, to their newest snapshots; new tables appear, dropped ones
-    go.
+    """Move the tables of one attached catalog, or of all, to their newest snapshots. New tables appear, and dropped
+    tables disappear.
 
-    Returns each table with other rows or columns, as `<name>.<namespace>.<table>`, with the snapshot it reads now
-    (None: it is gone, or has none).
+    Returns each table with changed rows or columns, as `<name>.<namespace>.<table>`, with its new snapshot (None if the
+    table was dropped or has no snapshot).
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -153,7 +155,7 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
 
 
 def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
-    """Forget an attached catalog.
+    """Detach an attached catalog.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -172,19 +174,20 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
 
 
 def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitResult | None:
-    """Run one statement that may do what DuckDB itself does not with tables of an attached catalog:
+    """Run one statement, including statements that DuckDB itself does not support for tables of an attached catalog:
 
-    - `FROM db.t AT (VERSION => n)` reads a snapshot, `AT (VERSION => 'name')` a tag or a branch, `AT (TIMESTAMP => t)`
-      what was current then, in the connection's time zone where `t` has none. In SELECT, and in the query of EXPLAIN,
-      CREATE TABLE AS and INSERT.
+    - `FROM db.t AT (VERSION => n)` reads a snapshot, `AT (VERSION => 'name')` a tag or a branch, and `AT (TIMESTAMP =>
+      t)` the snapshot that was current at that time. A time without an offset is in the connection's time zone. Allowed
+      in SELECT, and in the query of EXPLAIN, CREATE TABLE AS and INSERT.
     - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
-    - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` takes; times without an
-      offset are in the connection's time zone, as in a SELECT.
+    - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` accepts. Times without
+      an offset are in the connection's time zone, as in a SELECT.
 
-    The changes are commits of their own, whatever transaction the connection is in, and `refresh` follows them. They go
-    to the branch that the catalog is attached at; one that is attached at a state of the past takes none. UPDATE and
-    MERGE are `Table.update` and `Table.merge`: of tables of an attached catalog these are an UnsupportedFeatureError,
-    and so are DROP, ALTER and CREATE TABLE in it. Every other statement is DuckDB's: `connection.sql`, and its result.
+    Changes are separate commits, independent of the connection's transaction, and are followed by `refresh`. They go to
+    the branch at which the catalog is attached. A catalog that is attached at a past state cannot be changed. For
+    tables of an attached catalog, UPDATE, MERGE, DROP, ALTER and CREATE TABLE raise UnsupportedFeatureError; use
+    `Table.update` and `Table.merge` instead of UPDATE and MERGE. Every other statement is run by `connection.sql`,
+    whose result is returned.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -220,7 +223,7 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
 
 
 def sql_of_catalog(catalog: AttachableCatalog, text: str) -> DuckDBPyRelation | CommitResult | None:
-    """`sql` on a new connection to which the catalog is attached, and in which `db.t` is a table of the catalog."""
+    """Run `sql` on a new connection to which the catalog is attached, and in which `db.t` is a table of the catalog."""
     import duckdb
 
     connection = duckdb.connect()
@@ -231,15 +234,15 @@ def sql_of_catalog(catalog: AttachableCatalog, text: str) -> DuckDBPyRelation | 
 
 def attach_as_default(connection: DuckDBPyConnection, catalog: AttachableCatalog, **state: Any) -> None:
     """Attach the catalog under a name that none of its namespaces has, and make it the default database, so that SQL
-    finds `db.t` without the name. `state`: the arguments of `attach` that choose a snapshot."""
+    finds `db.t` without the catalog's name. `state`: the arguments of `attach` that select a snapshot."""
     alias = next(name for name in _ALIASES if name not in catalog.list_namespaces(recursive=False))
     attach(connection, catalog, name=alias, **state)
     connection.execute(f"USE {alias}")
 
 
 def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> None:
-    """LK-2: a table that cannot be read has a view that says why, and the others are attached. CP-80: all tables of a
-    lake are shown as they are at one moment."""
+    """LK-2: a table that cannot be read gets a view that raises the reason, and the others are attached. CP-80: all
+    tables of a lake are shown in their state of one moment."""
     import duckdb
 
     catalog = attachment.catalog
@@ -294,7 +297,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
 
 
 def _place_of(identifier: str) -> tuple[str, str]:
-    """What DuckDB goes by: names are the same in capital and small letters."""
+    """The name as DuckDB compares it: case is ignored."""
     *namespace, table = identifier_parts(identifier)
     return identifier_text(namespace).casefold(), table.casefold()
 
@@ -306,7 +309,7 @@ def _are_same(shown: tuple[str, FileIO] | None, behind: tuple[str, FileIO]) -> b
 def _show_partitions(
     connection: DuckDBPyConnection, name: str, identifier: str, view: SnapshotView, branch: str
 ) -> None:
-    """RP-27: the list of the snapshot that the table's view reads, made when it is asked for."""
+    """RP-27: the range partitions of the snapshot that the table's view reads, listed on demand."""
     try:
         defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     except TableFormatError as error:
@@ -322,7 +325,7 @@ def _list_of(identifier: str) -> str:
 
 
 def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, dataset: ArrowDataset) -> None:
-    """The view names the dataset by its full place, so that a table of the same name elsewhere cannot take it over."""
+    """The view names the dataset with its full path, so that a table of the same name elsewhere cannot replace it."""
     registered = dataset_name(name, identifier)
     connection.register(registered, dataset)
     marker = dataset.marker if isinstance(dataset, DuckDBDataset) else None
@@ -333,8 +336,8 @@ def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, data
 
 
 def _show_refusal(connection: DuckDBPyConnection, view: str, why: str, columns: Iterable[str] = ()) -> None:
-    """A view that is an error to read, whichever of the columns are asked for. The error is in the condition, which is
-    evaluated for a count too."""
+    """A view that raises an error when it is read, for any choice of columns. The error is in the condition, which is
+    also evaluated for a count."""
     text = why.replace("'", "''")
     names = {folded(column): quoted(column) for column in ("cannot be read", *columns)}
     values = ", ".join(f"'{text}' AS {name}" for name in names.values())

@@ -1,4 +1,4 @@
-"""The range partitions of a table as a dataset that engines scan; they are listed when that happens, and not before."""
+"""The range partitions of a table as a dataset for engines. The partitions are listed only when the dataset is scanned."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tableformat.range_partitions.past import partitions_listed_at
 
 
 class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
-    """RP-14: the list of one snapshot, made once from its manifests."""
+    """RP-14: the partition list of one snapshot, made once from its manifests."""
 
     def __init__(self, view: SnapshotView, branch: str, defined: DefinedPartitions) -> None:
-        """`defined` are those of the table, which have the columns of the list."""
+        """`defined` are the table's range partitions, which determine the columns of the list."""
         self._view = view
         self._branch = branch
         self._defined = defined
 
     @property
     def schema(self) -> pa.Schema:
-        """Known without a look at any file."""
+        """Known without reading any file."""
         return listing_schema(self._defined)
 
     def scanner(self, **options: Any) -> ds.Scanner:
-        """A scanner as an in-memory dataset has it: columns and filters are pyarrow's work."""
+        """The scanner of an in-memory dataset: pyarrow applies columns and filters."""
         return self._listed.scanner(**options)
 
     def count_rows(self, **options: Any) -> int:
-        """How many partitions pass the filter."""
+        """The number of partitions that pass the filter."""
         count: int = self._listed.count_rows(**options)
         return count
 

@@ -1,7 +1,8 @@
-"""`INSERT INTO` and `DELETE FROM` tables of an attached catalog: the rows are DuckDB's work, the change a verb's.
+"""`INSERT INTO` and `DELETE FROM` tables of an attached catalog. DuckDB computes the rows, and an operation of `Table`
+commits the change.
 
-A view, which every table is for DuckDB, takes no rows, and a Python client cannot teach it to. So the head of the
-statement is read here, from DuckDB's tokens, and what follows is a query or a condition.
+For DuckDB, every table is a view, and a Python client cannot make views accept rows. So the head of the statement is
+parsed here, from DuckDB's tokens; the rest of it is a query or a condition.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SqlChange:
-    """What a statement would do to an attached catalog."""
+    """The change that a statement would make in an attached catalog."""
 
     verb: str
     name: str
-    """As the statement has it."""
+    """As written in the statement."""
 
 
 def change_of(connection: DuckDBPyConnection, sql: str) -> SqlChange | None:
-    """What the statement would change in an attached catalog, or make in it; None for a query, and for a statement
-    about anything else. A view that it makes is the connection's own affair."""
+    """The change that the statement would make in an attached catalog, including new tables. None for a query, and for
+    a statement about anything else. Creating a view only affects the connection, so it is not a change."""
     read = StatementReader(sql)
     verb = next((words for words in _CHANGES if read.took(*words)), None)
     if verb is None:
@@ -66,8 +67,8 @@ _CHANGES: Final = (
 
 
 def refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
-    """UnsupportedFeatureError for a statement about tables of an attached catalog that DuckDB would refuse, or carry
-    out in its memory, where the catalog does not get it."""
+    """Raises UnsupportedFeatureError for a statement about tables of an attached catalog that DuckDB would reject, or
+    would run in its memory only, so that the catalog does not get the change."""
     changed = change_of(connection, sql)
     if changed is None:
         return
@@ -90,7 +91,8 @@ _INSTEAD: Final = {
 
 
 def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
-    """The rows of the statement's query, appended; `OR REPLACE` upserts them. None where the table is not ours."""
+    """Append the rows of the statement's query; with `OR REPLACE`, upsert them. None if the table is not in an attached
+    catalog."""
     read = StatementReader(sql)
     conflict = "" if not read.took("INSERT", "OR") else read.identifier().upper()
     if not read.took("INTO") and not read.took("INSERT", "INTO"):
@@ -119,7 +121,7 @@ def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
 
 
 def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
-    """`Table.delete` with the condition of the statement. None where the table is not ours."""
+    """Run `Table.delete` with the condition of the statement. None if the table is not in an attached catalog."""
     read = StatementReader(sql)
     if not read.took("DELETE", "FROM"):
         return None
@@ -139,7 +141,8 @@ def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
 
 
 def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str, Table] | None:
-    """The table behind the name that comes next, at the branch that the connection shows, with its view in SQL."""
+    """The table behind the name that comes next, at the branch that the connection shows, with the SQL name of its
+    view."""
     path = read.path()
     found = attached_table(connection, path)
     if found is None:
@@ -151,20 +154,20 @@ def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str,
             f"{table.name}: {database} is attached at {past[0]}, and no statement changes a state of the past. Attach "
             "the catalog without it, or at a branch."
         )
-    # A SELECT of the same condition is refused.
+    # A SELECT with the same condition is rejected too.
     refuse_alike_columns(table.schema, what=table.name)
     return ".".join(map(quoted, path)), table
 
 
 def _moment_of(connection: DuckDBPyConnection, local: datetime) -> datetime:
-    """What DuckDB takes a time without an offset for: one of the connection's time zone."""
+    """The moment of a time without an offset, in the connection's time zone, as DuckDB interprets it."""
     text = local.isoformat(sep=" ")
     ((micros,),) = connection.execute("SELECT epoch_us(CAST(? AS TIMESTAMPTZ))", [text]).fetchall()
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
 def _column_list(read: StatementReader) -> list[str] | None:
-    """`(a, b)`; None where there is none."""
+    """Parse `(a, b)`; None if the statement has no such list."""
     if read.next() != "(" or read.after_next() in QUERY_WORDS:
         return None
     read.took("(")
@@ -179,7 +182,7 @@ def _column_list(read: StatementReader) -> list[str] | None:
 def _with_types_of(
     target: DuckDBPyRelation, rows: DuckDBPyRelation, columns: Sequence[str] | None, *, by_name: bool, name: str
 ) -> DuckDBPyRelation:
-    """The rows with the names and types of the columns that they are for: DuckDB's casts, as in its own tables."""
+    """The rows with the names and types of their target columns, cast by DuckDB as for its own tables."""
     types = {column.casefold(): (column, kind) for column, kind in zip(target.columns, target.types, strict=True)}
     wanted = rows.columns if by_name else columns or target.columns
     if len(wanted) != len(rows.columns):

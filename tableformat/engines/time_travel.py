@@ -1,8 +1,8 @@
 """DuckDB's syntax for time travel: `FROM db.t AT (VERSION => n)`.
 
-DuckDB takes the clause on tables of catalogs that are written in C++ alone. Here the statement is parsed by DuckDB
-(`json_serialize_sql`), each table with the clause becomes a registered dataset of the snapshot, and DuckDB writes the
-statement again (`json_deserialize_sql`). Both functions know SELECT and no other statement.
+DuckDB accepts this clause only for tables of catalogs that are written in C++. So the statement is parsed by DuckDB
+(`json_serialize_sql`), each table with the clause is replaced by a registered dataset of the snapshot, and DuckDB turns
+the tree into a statement again (`json_deserialize_sql`). Both functions support only SELECT.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _ENDING_WITH_A_QUERY: Final = ("CREATE", "DESCRIBE", "EXPLAIN", "INSERT", "SUMMA
 def with_past_states(connection: DuckDBPyConnection, sql: str) -> str:
     """The statement with a dataset in place of each table of an attached catalog that has an `AT` clause.
 
-    `VERSION => n` is a snapshot id, `VERSION => 'name'` a tag or a branch, `TIMESTAMP => t` what was current then, in
-    the time zone of the connection where `t` has none. The statement is a SELECT, or ends with one and keeps no more
-    than its rows: EXPLAIN, CREATE TABLE AS, INSERT. The text as it is where no table has the clause, and for all other
-    statements: DuckDB says what is wrong with them.
+    `VERSION => n` is a snapshot id, `VERSION => 'name'` a tag or a branch, and `TIMESTAMP => t` the snapshot that was
+    current at that time, in the connection's time zone if `t` has no offset. The statement is a SELECT, or ends with
+    one and keeps only its rows: EXPLAIN, CREATE TABLE AS, INSERT.
+
+    If no table has the clause, and for all other statements, the text is returned unchanged, and DuckDB reports errors.
     """
     if not _CLAUSE.search(sql):
         return sql
@@ -52,13 +53,14 @@ def with_past_states(connection: DuckDBPyConnection, sql: str) -> str:
 
 
 def _stand_in(sql: str) -> str:
-    """A text that the statement has not, in the place of zero bytes: behind one DuckDB leaves out the rest of a literal
-    when it writes a statement again."""
+    """A text that does not occur in the statement, as a placeholder for zero bytes. DuckDB drops the rest of a literal
+    after a zero byte when it turns a syntax tree into text."""
     return next(text for number in count() if (text := f"zero{number}byte") not in sql)
 
 
 def _query(connection: DuckDBPyConnection, sql: str) -> tuple[int, Any]:
-    """Where the query of the statement begins, and its syntax tree; None where there is none, or a view keeps it."""
+    """Position of the query in the statement, and its syntax tree. The tree is None if the statement has no query, or
+    if the query defines a view."""
     read = StatementReader(sql)
     starts = read.queries() if read.next() in _ENDING_WITH_A_QUERY else (0,)
     for start in starts:
@@ -69,7 +71,7 @@ def _query(connection: DuckDBPyConnection, sql: str) -> tuple[int, Any]:
 
 
 def _tree(connection: DuckDBPyConnection, sql: str) -> Any:
-    """DuckDB's syntax tree; None for what it does not serialize."""
+    """DuckDB's syntax tree; None for a statement that it does not serialize."""
     ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
     tree = json.loads(text)
     return None if tree["error"] else tree
@@ -90,7 +92,8 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _take_back(connection: DuckDBPyConnection, node: dict[str, Any]) -> bool:
-    """Whether the table is one of ours; it reads the chosen snapshot from now on, under its former name."""
+    """If the table is in an attached catalog, make the node read the selected snapshot under the table's name, and
+    return True."""
     names = (node.get("catalog_name"), node.get("schema_name"), node["table_name"])
     found = attached_table(connection, tuple(name for name in names if name))
     if found is None:
@@ -116,7 +119,7 @@ def _take_back(connection: DuckDBPyConnection, node: dict[str, Any]) -> bool:
 
 
 def _state(connection: DuckDBPyConnection, table: Table, clause: dict[str, Any]) -> dict[str, Any]:
-    """The argument of `Table.at` that the clause stands for; DuckDB computes its expression."""
+    """The argument of `Table.at` for the clause, whose expression DuckDB evaluates."""
     unit, value = clause["unit"].upper(), _value(connection, clause)
     if unit == "TIMESTAMP" and value is not None:
         return {"as_of": value}
