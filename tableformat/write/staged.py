@@ -1,4 +1,4 @@
-"""`StagedFiles`: files that were written and that no snapshot names yet, for the commit."""
+"""`StagedFiles`: written files that no snapshot names yet, for the commit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tableformat.write.rows.distinct import distinct_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedMessages:
-    """Which messages of a replacement some files hold the rows of, for CP-68."""
+    """Messages of a replacement, and the files that contain their rows, for CP-68."""
 
     file_paths: tuple[str, ...]
-    """None where the messages have no rows."""
+    """Empty if the messages have no rows."""
     prefixes: pa.Table = field(compare=False, repr=False)
-    """In the types of the table's schema."""
+    """Prefixes of the messages, in the types of the table's schema."""
     orders: pa.Table | None = field(compare=False, repr=False)
-    """For each of the prefixes the values of the order columns; None without `order_by`."""
+    """The values of the order columns for each of the prefixes; None without `order_by`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFiles:
-    """Files written, not committed. Picklable: executors return it, the driver commits the merge of all."""
+    """Written files before the commit. Picklable: executors return it, and the driver commits all of them merged."""
 
     data_files: tuple[DataFile, ...] = ()
     delete_files: tuple[DeleteFile, ...] = ()
@@ -36,19 +36,19 @@ class StagedFiles:
     written_bytes: int = 0
     """Bytes of data and delete files."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)
-    """With `on_refused="divert"`: the refused rows as they came, with `_row_index`, `_refused_column` and
-    `_refused_reason`; None when every row fitted. Row indices count within one writer's input."""
+    """With `on_refused="divert"`: the refused rows as the caller passed them, with `_row_index`, `_refused_column` and
+    `_refused_reason`; None if every row fits. Row indexes count within one writer's input."""
     prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
-    """For a replacement: the distinct prefixes that occur in the rows, in the types of the table's schema."""
+    """For a replacement: the distinct prefixes of the rows, in the types of the table's schema."""
 
     covered: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: prefixes that are deleted in any case."""
 
     refused_prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
-    """For a replacement: the prefixes of diverted rows, of which no row may be stored (CP-24)."""
+    """For a replacement: the prefixes of diverted rows. No row with such a prefix may be stored (CP-24)."""
 
     messages: tuple[StagedMessages, ...] = field(default=(), compare=False, repr=False)
-    """For a replacement: of which files the messages are."""
+    """For a replacement: the messages of the files."""
 
     @staticmethod
     def merge(parts: Iterable[StagedFiles]) -> StagedFiles:
@@ -71,15 +71,14 @@ class StagedFiles:
         return (*(file.file_path for file in self.data_files), *(file.file_path for file in self.delete_files))
 
     def delete_all(self, io: FileIO) -> None:
-        """Remove the files: for a change that will certainly not be committed."""
+        """Remove the files of a change that will certainly not be committed."""
         for path in self.file_paths:
             delete_if_present(io, path)
 
 
 def _concatenated(tables: Iterable[pa.Table | None]) -> pa.Table | None:
     present = [table for table in tables if table is not None]
-    # Executors may see input with different columns of the same table, so a refused column can be missing in one of
-    # them.
+    # Executors may see input with different columns of the same table, so one of them may lack a refused column.
     return pa.concat_tables(present, promote_options="permissive") if present else None
 
 

@@ -1,6 +1,6 @@
-"""Writes row deletes in the form that the table's format version asks for.
+"""Writes row deletes in the form that the table's format version requires.
 
-    version 2    a position delete file for each data file; those that are there stay, or are folded into the new one
+    version 2    a position delete file for each data file; existing ones stay, or are merged into the new one
     version 3    the deletion vector of each data file: its old vector, all its position deletes, and the new positions
 
 Source: Iceberg table specification, "Position Delete Files" and "Deletion Vectors".
@@ -23,10 +23,10 @@ from tableformat.write.delete_files.position_deletes import write_position_delet
 
 @dataclass(frozen=True, slots=True)
 class RowsToDelete:
-    """Rows of one data file that are to be deleted by position."""
+    """Rows of one data file to delete by position."""
 
     task: FileScanTask
-    """The data file with the row deletes that apply to it; its equality and range deletes do not matter here."""
+    """The data file with the row deletes that apply to it. Its equality and range deletes do not matter here."""
     positions: PositionSet
 
     @property
@@ -36,23 +36,24 @@ class RowsToDelete:
 
 @dataclass(frozen=True, slots=True)
 class RowDeleteFiles:
-    """What one commit adds, and what it must remove with it."""
+    """The files that one commit adds, and the entries that it must remove at the same time."""
 
     added: tuple[DeleteFile, ...] = ()
-    """New files, of no snapshot yet. Deletion vectors may share a location: they differ by `content_offset`."""
+    """New files that no snapshot names yet. Deletion vectors may share a location; they differ by `content_offset`."""
     replaced: tuple[DeleteFile, ...] = ()
-    """Entries whose rows the new files delete too: the old vector, position delete files of that data file alone."""
+    """Entries whose rows the new files delete too: the old vector, and position delete files of only that data file."""
 
 
 def write_row_deletes(
     context: WriteContext, deletes: Iterable[RowsToDelete], merge: MergeContext, *, fold: bool = False
 ) -> RowDeleteFiles:
-    """Write the deletes: position delete files, or deletion vectors when `context.format_version` is 3.
+    """Write the deletes: position delete files, or deletion vectors if `context.format_version` is 3.
 
-    DA-7: a vector holds what its predecessor and all position deletes of its data file held, and takes their place, so
-    that a data file has one vector and nothing else. `fold` does the same for position delete files of version 2, which
-    otherwise add up. Position delete files that name several data files stay: others may need them.
-    A data file whose positions are all deleted already gets nothing new. Nothing is left behind on failure.
+    DA-7: a vector contains the positions of its predecessor and of all position deletes of its data file, and replaces
+    them, so that a data file has only one vector. `fold` does the same for position delete files of version 2, whose
+    number grows otherwise. Position delete files that name several data files stay, because others may need them.
+
+    A data file whose positions are all deleted already gets no new file. After a failure all files are removed.
     """
     has_vectors = context.format_version >= 3
     deleted: dict[DataFile, PositionSet] = {}
@@ -70,7 +71,7 @@ def write_row_deletes(
 
 
 def own_row_deletes(task: FileScanTask) -> tuple[DeleteFile, ...]:
-    """The vector, and the position delete files that name rows of this data file and of no other."""
+    """The vector, and the position delete files that name only rows of this data file."""
     vector = () if task.deletion_vector is None else (task.deletion_vector,)
     path = task.data_file.file_path
     return (*vector, *(delete for delete in task.position_deletes if named_data_file(delete) == path))

@@ -16,13 +16,13 @@ UPSERTS: Final = (
     *("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT"),
     *("UPDATE_POSTIMAGE", "+I", "+U"),
 )
-"""The row of the event is in the table afterwards."""
+"""After the event, its row is in the table."""
 BEFORE_IMAGES: Final = ("UPDATE_BEFORE", "UPDATE_PREIMAGE", "-U")
-"""An update may change the key: the image of the row before it deletes that row, and the image after it follows."""
+"""An update may change the key: the row image before it deletes that row, and the image after it follows."""
 DELETES: Final = ("D", "DELETE", "-D", *BEFORE_IMAGES)
-"""No row with the key of the event is in the table afterwards."""
+"""After the event, no row with its key is in the table."""
 TRUNCATES: Final = ("T", "TRUNCATE")
-"""The table is empty afterwards."""
+"""After the event, the table is empty."""
 _KNOWN: Final = (*UPSERTS, *DELETES, *TRUNCATES)
 
 
@@ -32,7 +32,7 @@ class Change(IntEnum):
     UPSERT = 0
     DELETE = 1
     BEFORE_IMAGE = 2
-    """A delete that an image after the update follows."""
+    """A delete that is followed by the image after the update."""
     TRUNCATE = 3
 
 
@@ -44,7 +44,7 @@ _KINDS: Final = np.array(
 
 
 def kinds_of(codes: pa.Array | pa.ChunkedArray, column: str) -> npt.NDArray[np.int64]:
-    """CF-12: the kind of each event. InvalidArgumentError for a code that means nothing."""
+    """CF-12: the kind of each event. Raises InvalidArgumentError for an unknown code."""
     if pa.types.is_dictionary(codes.type):
         codes = codes.cast(codes.type.value_type)
     if not (pa.types.is_string(codes.type) or pa.types.is_large_string(codes.type)):

@@ -1,4 +1,4 @@
-"""Change events as the caller gave them: columns of the row, of the operation, and of the order."""
+"""Change events as the caller passed them: columns of the row, of the operation, and of the order."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ChangeEvents:
     op: str
     """The column of the operation (CF-12)."""
     order_by: tuple[str, ...]
-    """The columns that order events; none: they are in the order of the input."""
+    """The columns that order the events. If empty, the events are in the order of the input."""
 
     def row_columns(self, table_columns: Sequence[str]) -> list[str]:
-        """The columns of the row. Those of the operation and of the order are among them if the table has them."""
+        """The columns of the row. The operation and order columns are included if the table has them."""
         about = {self.op, *self.order_by}
         return [name for name in self.reader.schema.names if name in table_columns or name not in about]
 
@@ -37,9 +37,9 @@ class ChangeEvents:
 def change_events(
     changes: Any, *, op: str, order_by: str | Sequence[str] | None, envelope: str | None, whole_images: bool
 ) -> ChangeEvents:
-    """The events of a call. `whole_images`: an update needs the image of the whole row before it (CF-15).
+    """The events of a call. With `whole_images`, an update needs the image of the whole row before it (CF-15).
 
-    UnknownColumnError for a column that they lack, InvalidArgumentError for another envelope.
+    Raises UnknownColumnError for a missing column, InvalidArgumentError for an unknown envelope.
     """
     if envelope is not None and envelope not in ENVELOPES:
         raise InvalidArgumentError(

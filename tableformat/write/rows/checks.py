@@ -1,7 +1,7 @@
 """CHECK constraints of a table: conditions that no row may violate (`specs/constraints.md`).
 
-A condition is SQL of Spark, which Spark enforces. Where it can also be said as an Iceberg expression, that is stored
-beside it, and rows that come from elsewhere are held against it here; where it cannot, they are refused.
+A condition is Spark SQL, and Spark enforces it. If the condition can be expressed as an Iceberg expression, that
+expression is stored with it, and rows written by this library are checked against it. Otherwise such rows are rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tableformat.write.rows.column_casts import Misfits
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """One constraint, ready to be held against rows of the table's schema."""
+    """One constraint, ready to check rows of the table's schema."""
 
     name: str
     condition: str
@@ -34,10 +34,10 @@ class RowCheck:
     column: str
     """The first column that the condition names."""
     broken: BoundFilter
-    """True for a row whose condition is false: one that is unknown, for a null, breaks nothing."""
+    """True for a row whose condition is false. A condition that is unknown because of a null is not violated."""
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
-        """CK-2: the rows that break the constraint."""
+        """CK-2: the rows that violate the constraint."""
         mask = matching_rows(self.broken, batch)
         if isinstance(mask, bool):
             positions = np.arange(batch.num_rows if mask else 0)
@@ -50,25 +50,25 @@ class RowCheck:
 
 
 class RowTest(Protocol):
-    """Whatever rows are held against besides the types of the columns: a constraint, an interval, groups."""
+    """A check of rows besides the types of the columns: a constraint, an interval, groups."""
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
         """The rows of a batch in the table's schema that must not be written."""
 
 
 def is_check_property(name: str) -> bool:
-    """CK-1: whether a table property of this name is a part of a constraint."""
+    """CK-1: whether a table property of this name is part of a constraint."""
     return name.startswith((CHECK_PREFIX, CHECK_EXPRESSION_PREFIX))
 
 
 def check_conditions(properties: Mapping[str, str]) -> dict[str, str]:
-    """CK-1: the conditions of a table's CHECK constraints by the constraints' names."""
+    """CK-1: the conditions of a table's CHECK constraints, by the names of the constraints."""
     found = {name: value for name, value in properties.items() if name.startswith(CHECK_PREFIX)}
     return {name[len(CHECK_PREFIX) :]: value for name, value in sorted(found.items())}
 
 
 def row_checks(properties: Mapping[str, str], schema: Schema, *, table: str) -> tuple[RowCheck, ...]:
-    """CK-2: the constraints that rows are held against. UnsupportedFeatureError for one that only Spark can enforce."""
+    """CK-2: the constraints to check rows against. Raises UnsupportedFeatureError if only Spark can enforce one."""
     return tuple(
         _row_check(name, condition, properties.get(f"{CHECK_EXPRESSION_PREFIX}{name}"), schema, table)
         for name, condition in check_conditions(properties).items()
@@ -76,10 +76,10 @@ def row_checks(properties: Mapping[str, str], schema: Schema, *, table: str) -> 
 
 
 def refuse_check_set_by_hand(given: Mapping[str, str], present: Mapping[str, str], schema: Schema) -> None:
-    """CK-6: a constraint among properties that a caller sets on a table with the properties `present`.
+    """CK-6: check the constraints among properties that a caller sets on a table with the properties `present`.
 
-    InvalidArgumentError where rows could not be held against it afterwards: without its condition, without its
-    expression, or with one that is no filter on the schema.
+    Raises InvalidArgumentError if rows could not be checked afterwards: without the condition, without the expression,
+    or with an expression that is not a filter on the schema.
     """
     prefixes = (CHECK_EXPRESSION_PREFIX, CHECK_PREFIX)
     names = {name.removeprefix(prefix) for prefix in prefixes for name in given if name.startswith(prefix)}
@@ -100,7 +100,7 @@ def refuse_check_set_by_hand(given: Mapping[str, str], present: Mapping[str, str
 
 
 def _unbindable(expression: str, schema: Schema) -> str:
-    """Why the stored expression is no filter on the schema; empty where it is one."""
+    """The reason why the stored expression is not a filter on the schema; empty if it is one."""
     try:
         bind_filter(BooleanExpression.model_validate_json(expression), schema)
     except ValidationError:
@@ -111,7 +111,7 @@ def _unbindable(expression: str, schema: Schema) -> str:
 
 
 def refuse_changed_checks(written_under: Mapping[str, str], now: Mapping[str, str], *, table: str) -> None:
-    """CK-3: CommitConflictError for rows that were written when the table had other CHECK constraints."""
+    """CK-3: raises CommitConflictError for rows that were written under other CHECK constraints."""
     if check_conditions(written_under) != check_conditions(now):
         raise CommitConflictError(
             f"the CHECK constraints of {table} were changed while rows were written. Nothing was changed. Run the "
@@ -120,7 +120,7 @@ def refuse_changed_checks(written_under: Mapping[str, str], now: Mapping[str, st
 
 
 def refuse_column_of_check(table_properties: Mapping[str, str], column: str) -> None:
-    """CK-4: a column that a condition may name is neither renamed nor dropped."""
+    """CK-4: raises InvalidArgumentError for renaming or dropping a column that a condition may name."""
     for name, condition in check_conditions(table_properties).items():
         if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", condition, re.IGNORECASE):
             raise InvalidArgumentError(
@@ -154,5 +154,5 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 
 def misfits_of(checks: Sequence[RowTest], batch: pa.RecordBatch) -> list[Misfits]:
-    """What the rows break, in the order of the constraints."""
+    """The violations of the rows, in the order of the constraints."""
     return [found for check in checks if (found := check.misfits(batch)) is not None]

@@ -1,10 +1,10 @@
-"""Casts columns of primitive types to the table's types, exactly; every value that does not fit is named.
+"""Casts columns of primitive types exactly to the table's types, and names every value that does not fit.
 
-A cast is chosen once from the two types and then runs on every batch. Arrow's checked cast does the work; only when it
-finds a value that does not fit are the positions of such values worked out, by masks, never by a loop.
+A cast is chosen once from the two types and then runs on every batch. Arrow's checked cast does the work. Only if it
+finds a value that does not fit, the positions of such values are computed, with masks instead of a loop.
 
-Writing is strict: nothing is rounded or cut. Reading is lenient, and apart from this (`parquet/column_conversion.py`):
-there a file of any writer is taken as it is, within the promotions that the schema allows.
+Writing is strict: nothing is rounded or truncated. Reading is separate (`parquet/column_conversion.py`) and lenient: a
+file of any writer is accepted, within the promotions that the schema allows.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Misfits:
     reasons: pa.Array
     """One sentence each, without the column's name."""
     uncovered: bool = False
-    """The values fit, and lie where no range partition is (RP-5)."""
+    """The values fit, but lie outside of all range partitions (RP-5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """An array in the table's type; null where a value did not fit."""
+    """An array in the table's type; null in place of values that do not fit."""
 
     array: pa.Array
     misfits: tuple[Misfits, ...] = ()
@@ -57,9 +57,9 @@ _UUID_TEXT: Final = r"^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA
 
 
 def primitive_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None:  # noqa: PLR0911
-    """How values of an Arrow type become the table's; None for types of different families, which no cast should join.
+    """The cast from an Arrow type to the table's type. None for types of different families, which no cast should join.
 
-    `source` is a plain type: dictionaries, run ends and extension types other than uuid are decoded before.
+    `source` is a plain type: dictionaries, run ends and extension types except uuid are decoded before.
     """
     if pa.types.is_null(source):
         return lambda array, _: Cast(pa.nulls(len(array), target))
@@ -81,7 +81,7 @@ def primitive_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None
 
 
 def _fixed_width_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None:
-    """Into `fixed(n)` and `uuid`."""
+    """The cast to `fixed(n)` or `uuid`."""
     uuid_target = target == pa.uuid()
     storage = target.storage_type if uuid_target else target
     if not pa.types.is_fixed_size_binary(storage):
@@ -107,7 +107,7 @@ def _fixed_width_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | N
 
 
 def _checked(target: pa.DataType, find: Callable[[pa.Array], Mask], reason: str) -> ArrayCast:
-    """Arrow's checked cast; `find` says which values were the trouble when it fails."""
+    """Arrow's checked cast. If it fails, `find` returns which values did not fit."""
 
     def cast(array: pa.Array, column: str) -> Cast:
         try:
@@ -130,7 +130,7 @@ def _outside_integers(target: pa.DataType) -> Callable[[pa.Array], Mask]:
     def find(array: pa.Array) -> Mask:
         source = np.iinfo(array.type.to_pandas_dtype())
         outside = np.zeros(len(array), dtype=np.bool_)
-        # A limit beyond the source type excludes nothing, and could not be written in it.
+        # A limit beyond the source type excludes nothing, and is not a value of that type.
         if highest < source.max:
             outside |= _true(pc.greater(array, pa.scalar(highest, array.type)))
         if lowest > source.min:
@@ -141,13 +141,13 @@ def _outside_integers(target: pa.DataType) -> Callable[[pa.Array], Mask]:
 
 
 def _not_restored_by(target: pa.DataType) -> Callable[[pa.Array], Mask]:
-    """Values that an unchecked cast there and back does not give again."""
+    """Finds values that change in an unchecked cast to the target and back."""
     return lambda array: _true(pc.not_equal(array.cast(target, safe=False).cast(array.type, safe=False), array))
 
 
 def _cast_floating(target: pa.DataType) -> ArrayCast:
-    """Rounds to the nearest value, as a Python float in a `float` column must be; only a finite value that becomes
-    infinite does not fit."""
+    """Rounds to the nearest value, because a Python float in a `float` column requires it. Only a finite value that
+    becomes infinite does not fit."""
 
     def cast(array: pa.Array, column: str) -> Cast:
         narrowed = array.cast(target)
@@ -164,7 +164,8 @@ def _cast_floating(target: pa.DataType) -> ArrayCast:
 
 def _decimal_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None:
     if pa.types.is_integer(source):
-        # Twenty digits hold every 64-bit integer; Arrow asks for room for them all before it looks at a value.
+        # Twenty digits hold every 64-bit integer. Arrow requires a type that can hold all of them, whatever the actual
+        # values.
         wide = pa.decimal256(20 + target.scale, target.scale)
         from_wide = _decimal_cast(wide, target)
         assert from_wide is not None
@@ -192,7 +193,7 @@ def _outside_decimal(source: pa.DataType, target: pa.DataType) -> Callable[[pa.A
 
 def _cast_text(array: pa.Array, column: str) -> Cast:
     try:
-        # Arrow producers in C may hand over any bytes as text, and a file with them is unreadable for others.
+        # Arrow producers in C may pass arbitrary bytes as text. Other readers cannot read a file with such text.
         array.validate(full=True)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(f"column {column!r} holds text that is not valid UTF-8: {error}.") from error
@@ -206,7 +207,7 @@ def _cast_uuid_text(array: pa.Array, column: str) -> Cast:
     digits = pc.fill_null(pc.replace_substring(kept, "-", ""), "0" * 32)
     fixed = digits.cast(pa.large_binary()).cast(pa.binary(32))
     text = np.frombuffer(fixed.buffers()[1], np.uint8)[32 * fixed.offset :][: 32 * len(fixed)]
-    # The low nibble of an ASCII digit is its value; a letter's counts from 1 and has bit 6 set.
+    # The low nibble of an ASCII digit is its value. That of a letter counts from 1, and bit 6 of a letter is set.
     nibbles = (text & 0x0F) + 9 * (text >> 6)
     packed = (nibbles[0::2] << 4) | nibbles[1::2]
     storage = pa.Array.from_buffers(pa.binary(16), len(kept), [None, pa.py_buffer(packed.astype(np.uint8))])
@@ -217,7 +218,8 @@ def _cast_uuid_text(array: pa.Array, column: str) -> Cast:
 def _take_out(
     array: pa.Array, wrong: Mask, column: str, shown: pa.Array, reason: str
 ) -> tuple[pa.Array, tuple[Misfits, ...]]:
-    """The array with nulls where the mask is set, and those values as misfits; `shown` is how each value is quoted."""
+    """The array with nulls where the mask is set, and those values as misfits. `shown` has the text to quote for each
+    value."""
     if not wrong.any():
         return array, ()
     positions = np.flatnonzero(wrong).astype(np.int64)
@@ -234,7 +236,7 @@ def _true(mask: pa.Array) -> Mask:
 
 
 def _same_time_family(source: pa.DataType, target: pa.DataType) -> bool:
-    """Dates with dates, times with times, timestamps with a zone with such, and those without with those without."""
+    """Whether both are dates, both are times, both are timestamps with a zone, or both are timestamps without one."""
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return bool((source.tz is None) == (target.tz is None))
     return bool(
@@ -263,7 +265,7 @@ def _as_type(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _name(target: pa.DataType) -> str:
-    """The type as Iceberg calls it."""
+    """Iceberg's name of the type."""
     if pa.types.is_timestamp(target):
         return ("timestamptz" if target.tz else "timestamp") + ("_ns" if target.unit == "ns" else "")
     if pa.types.is_decimal(target):

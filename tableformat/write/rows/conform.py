@@ -21,7 +21,7 @@ from tableformat.write.rows.nested_casts import default_column, field_cast, matc
 from tableformat.write.rows.refused_groups import SpoiledGroups, SpoiledGroupsCollector
 
 REPORTED_ROWS: Final = 1_000
-"""Rows that a RowsRefusedError carries; its message has the total."""
+"""Number of rows that a RowsRefusedError contains; its message has the total."""
 ON_REFUSED: Final = ("fail", "divert")
 REPORT_SCHEMA: Final = pa.schema(
     [pa.field("row_index", pa.int64()), pa.field("column", pa.large_string()), pa.field("reason", pa.large_string())]
@@ -30,37 +30,37 @@ REPORT_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows of one batch that do not fit, each with the first column, in the table's order, that is to blame."""
+    """Rows of one batch that do not fit, each with the first column, in the table's order, that is the cause."""
 
     positions: Positions
     """Ascending positions in the batch."""
     columns: pa.Array
     reasons: pa.Array
     uncovered: bool
-    """Nothing is wrong with any of them but where they lie (RP-5)."""
+    """True if all of them are only refused because they lie outside of all range partitions (RP-5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConformedBatch:
-    """The rows of one batch that fit, in the table's schema, and the others."""
+    """The rows of one batch that fit, in the table's schema, and the refused rows."""
 
     batch: pa.RecordBatch
     refused: RefusedRows | None
     unfit: pa.RecordBatch | None = None
-    """The refused rows in the table's schema, null where a value does not fit."""
+    """The refused rows in the table's schema; null in place of values that do not fit."""
 
 
 @once_per_schema
 def table_arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema that rows are written in: Iceberg's field ids on every field, offsets of 64 bits."""
+    """The Arrow schema for writing rows: Iceberg's field ids on every field, 64-bit offsets."""
     return schema_to_pyarrow(schema)
 
 
 class Conformer:
-    """Conforms batches of one Arrow schema to a table's; everything that depends on schemas alone is decided once."""
+    """Conforms batches of one Arrow schema to a table's schema. Decisions that depend only on schemas are made once."""
 
     def __init__(self, source: pa.Schema, schema: Schema, checks: Sequence[RowTest] = ()) -> None:
-        """Raises UnknownColumnError or SchemaMismatchError when no row of such a schema could be written."""
+        """Raises UnknownColumnError or SchemaMismatchError if no row of such a schema can be written."""
         self.source = source
         self._checks = checks
         self.target = table_arrow_schema(schema)
@@ -68,7 +68,7 @@ class Conformer:
         self._casts = self._all_casts()
 
     def _all_casts(self) -> list[ArrayCast | None]:
-        """One SchemaMismatchError for all columns that it concerns."""
+        """Raises one SchemaMismatchError for all affected columns."""
         casts: list[ArrayCast | None] = []
         refused: list[str] = []
         for i, (index, field) in enumerate(self._columns):
@@ -103,17 +103,19 @@ class Conformer:
 
 
 def conform(batch: pa.RecordBatch, schema: Schema) -> ConformedBatch:
-    """One batch in the table's schema. For many batches of one schema keep a Conformer."""
+    """One batch in the table's schema. For many batches of one schema, keep a Conformer."""
     return Conformer(batch.schema, schema).conform(batch)
 
 
 class ConformedRows:
     """A stream of batches in the table's schema, read once.
 
-    With `on_refused="fail"` the first row that does not fit ends the stream: the rest of the input is only counted, and
-    RowsRefusedError says how many rows do not fit and which are the first. With "divert" they are left out, held in
-    memory and come back from `refused`; with `whole_groups`, names of columns, they take along the rows with the same
-    values in these (CP-24), and the first row goes on when the last one is read.
+    With `on_refused="fail"`, the first row that does not fit ends the stream. The rest of the input is only counted,
+    and RowsRefusedError has the number of rows that do not fit, and the first of them.
+
+    With "divert", such rows are left out, kept in memory and returned by `refused`. With `whole_groups`, names of
+    columns, all rows with the same values in these columns are left out too (CP-24). Then no row is returned before the
+    last one has been read.
     """
 
     def __init__(
@@ -126,9 +128,11 @@ class ConformedRows:
         whole_groups: Sequence[str] = (),
         numbered_by: str | None = None,
     ) -> None:
-        """`checks`: constraints of the table that rows must not break (CK-2), and those of the verb. `numbered_by`: an
-        int64 column that is none of the rows' own, with their indexes in the caller's input, where the reader leaves
-        some of that out."""
+        """`checks`: constraints of the table that rows must not violate (CK-2), and those of the operation.
+
+        `numbered_by`: an additional int64 column with the index of each row in the caller's input. It is needed if the
+        reader omits some of that input.
+        """
         if on_refused not in ON_REFUSED:
             raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
         self._reader = reader
@@ -147,16 +151,16 @@ class ConformedRows:
 
     @property
     def refused(self) -> pa.Table | None:
-        """Diverted rows as they came, with `_row_index`, `_refused_column`, `_refused_reason`; None when there are
-        none.
+        """Diverted rows as the caller passed them, with `_row_index`, `_refused_column` and `_refused_reason`; None if
+        no row was diverted.
 
-        Complete once the stream is exhausted.
+        Complete after the stream is exhausted.
         """
         return pa.Table.from_batches(self._diverted) if self._diverted else None
 
     @property
     def spoiled_groups(self) -> pa.Table | None:
-        """The values of `whole_groups` that a refused row has; None where there is none."""
+        """The values of `whole_groups` in refused rows; None if no row was refused."""
         return self._spoiled
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -167,7 +171,7 @@ class ConformedRows:
             yield from self._fitting(self._reader, self._conformer)
 
     def _conformer_of_whole_groups(self, held: HeldBatches) -> Conformer:
-        """CP-24: reads all rows, and refuses those of groups that have a refused one."""
+        """CP-24: reads all rows. Returns a conformer that also refuses all rows of groups with a refused row."""
         collector = SpoiledGroupsCollector(self.schema, self._whole_groups)
         for batch in self._reader:
             held.append(batch)
@@ -198,18 +202,18 @@ class ConformedRows:
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     def _row_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch without the indexes of its rows."""
+        """The batch without the column of row indexes."""
         return batch if self._numbered_by is None else batch.drop_columns([self._numbered_by])
 
     def _indexes(self, batch: pa.RecordBatch, refused: RefusedRows, first_row: int) -> npt.NDArray[np.int64]:
-        """Where the refused rows are in the caller's input."""
+        """The indexes of the refused rows in the caller's input."""
         if self._numbered_by is None:
             return refused.positions + first_row
         numbers: npt.NDArray[np.int64] = batch.column(self._numbered_by).to_numpy()
         return numbers[refused.positions]
 
     def _refusal(self, first: ConformedBatch, indexes: npt.NDArray[np.int64], next_row: int) -> RowsRefusedError:
-        """Counts the rest of the input."""
+        """The error for the refused rows. Counts the rest of the input."""
         assert first.refused is not None
         refused, is_uncovered = [(first, indexes)], first.refused.uncovered
         total = reported = len(first.refused.positions)
@@ -247,7 +251,7 @@ def _error(report: pa.Table, refused_count: int, row_count: int, *, uncovered: b
 
 def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
     positions = np.concatenate([found.positions for found in misfits])
-    # np.unique names the first occurrence, and misfits come in the order of the table's columns.
+    # np.unique returns the first occurrence, and misfits are in the order of the table's columns.
     rows, first = np.unique(positions, return_index=True)
     chosen = pa.array(first)
     columns = pa.concat_arrays([found.columns for found in misfits]).take(chosen)

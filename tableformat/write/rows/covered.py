@@ -1,4 +1,4 @@
-"""The rows that lie where no range partition is (RP-5)."""
+"""Refuses rows outside of all range partitions (RP-5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableformat.write.rows.column_casts import Misfits, Positions
 
 
 def coverage_tests(context: WriteContext) -> tuple[RowTest, ...]:
-    """What rows are held against besides the constraints of the table: nothing where every row is taken."""
+    """The checks of a table's range partitions; empty if they accept every row."""
     defined = context.range_partitions
     return () if defined is None or defined.takes_every_row else (CoveredRows(defined, context),)
 
@@ -27,7 +27,7 @@ def row_tests(context: WriteContext, *, table: str) -> tuple[RowTest, ...]:
 
 
 class CoveredRows:
-    """RP-5: rows that no bound covers are refused; on demand those outside of its limits (RP-9)."""
+    """RP-5: refuses rows that no bound covers. With partitions on demand, only rows outside of their limits (RP-9)."""
 
     def __init__(self, defined: DefinedPartitions, context: WriteContext) -> None:
         self._defined = defined
@@ -35,7 +35,7 @@ class CoveredRows:
         self._demanded = np.zeros(0, np.int64)
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
-        """InvalidArgumentError where rows demand more steps than a commit may add."""
+        """Raises InvalidArgumentError if the rows need more new steps than one commit may add."""
         defined = self._defined
         columns = [batch.column(name) for name in defined.key.names]
         inside = covered(defined, columns)
@@ -57,7 +57,7 @@ class CoveredRows:
         )
 
     def _outside_of_limits(self, columns: list[pa.Array], positions: Positions) -> Positions:
-        """Those of the rows for which no step may be added."""
+        """The positions of rows for which no step may be added."""
         defined = self._defined
         assert defined.steps is not None
         assert defined.on_demand is not None

@@ -1,4 +1,4 @@
-"""Events in the envelope of Debezium as rows with an operation (CF-14).
+"""Turns events in Debezium's envelope into rows with an operation (CF-14).
 
 before {id 1, a 2} | after {id 3, a 2} | op u | source {lsn 7}      an update that changes the key
 debezium.op UPDATE_BEFORE | id 1 | a 2 | debezium.source.lsn 7      two events
@@ -19,15 +19,15 @@ from tableformat.errors import InvalidArgumentError, UnknownColumnError
 
 ENVELOPE_OP: Final = "op"
 _PREFIX: Final = "debezium."
-"""Stands before the names of columns that are not columns of the row."""
+"""Prefix for the names of columns that are not columns of the row."""
 _POSITIONS: Final = (("lsn",), ("file", "pos", "row"), ("pos",), ("commit_lsn", "event_serial_no"))
-"""Fields of `source` by which a connector orders its events: of PostgreSQL, MySQL, others, and SQL Server."""
+"""Fields of `source` by which a connector orders its events: PostgreSQL, MySQL, others, and SQL Server."""
 _AFTER: Final = ("c", "r", "u")
 _BEFORE: Final = ("u", "d")
 
 
 def position_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """The fields of `source` that order the events. InvalidArgumentError if it has no known field of that kind."""
+    """The fields of `source` that order the events. Raises InvalidArgumentError if no such field is known."""
     schema = _unwrapped_schema(schema)
     source = schema.field("source").type if "source" in schema.names else pa.null()
     known = [field.name for field in source] if pa.types.is_struct(source) else []
@@ -44,10 +44,10 @@ def position_columns(schema: pa.Schema) -> tuple[str, ...]:
 def flat_reader(
     reader: pa.RecordBatchReader, *, op: str, order_by: Sequence[str], whole_images: bool
 ) -> tuple[pa.RecordBatchReader, tuple[str, ...]]:
-    """CF-14: the events with a column for each column of the row, the operation first and the order columns last, whose
-    names are the second result.
+    """CF-14: the events with one column for each column of the row, and the names of the order columns.
 
-    `whole_images`: an update needs `before`, too. InvalidArgumentError for an event that lacks an image that it needs.
+    The operation is the first column, and the order columns are the last ones. With `whole_images`, an update also
+    needs `before`. Raises InvalidArgumentError for an event without an image that it needs.
     """
     schema = _unwrapped_schema(reader.schema)
     if op not in schema.names:
@@ -75,7 +75,7 @@ def _flat(
     _refuse_missing(codes, needs_before & ~has_before, "before")
     is_update = _is_in(codes, ("u",))
     deletes, upserts = has_before & _is_in(codes, _BEFORE), needs_after
-    # A tombstone, which follows a delete in a topic, has nothing at all.
+    # A tombstone, which follows a delete in a topic, has neither a code nor an image.
     others = ~_is_in(codes, (*_AFTER, *_BEFORE)) & ~(np.asarray(pc.is_null(codes)) & ~has_before & ~has_after)
     parts = [np.flatnonzero(each) for each in (deletes, upserts, others)]
     events = np.concatenate(parts)
@@ -90,7 +90,7 @@ def _flat(
     order = [_column_at(batch, path).take(pa.array(events)) for path in order_by]
     columns = [operations, *pa.concat_tables(images).columns, *order]
     table = pa.table(columns, schema=flat)
-    # The image before an update, which comes first among the parts, stays before the one after it.
+    # The images before updates come first in the parts, so the stable sort keeps them before the images after updates.
     return table.take(pa.array(np.argsort(events, kind="stable"))).combine_chunks().to_batches(max_chunksize=None)[0]
 
 
@@ -108,7 +108,7 @@ def _refuse_missing(codes: pa.Array, lacks: npt.NDArray[np.bool_], image: str) -
 
 
 def _rows(image: pa.StructArray | pa.NullArray, chosen: npt.NDArray[np.int64], row: pa.Schema) -> pa.Table:
-    """The chosen rows in the columns of both images; null where this image lacks one."""
+    """The chosen rows with the columns of both images; null if this image lacks one."""
     taken = image.take(pa.array(chosen))
     is_struct = pa.types.is_struct(taken.type)
     own = dict(zip((field.name for field in taken.type), taken.flatten(), strict=True)) if is_struct else {}
@@ -121,7 +121,7 @@ def _image(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _fields(schema: pa.Schema, image: str) -> pa.Schema:
-    """Columns of an image, all nullable. InvalidArgumentError where it is not a struct."""
+    """The columns of an image, all nullable. Raises InvalidArgumentError if the image is not a struct."""
     kind = schema.field(image).type if image in schema.names else pa.null()
     if pa.types.is_null(kind):
         return pa.schema([])
@@ -134,7 +134,7 @@ def _fields(schema: pa.Schema, image: str) -> pa.Schema:
 
 
 def _unwrapped_schema(schema: pa.Schema) -> pa.Schema:
-    """Converters that send schemas put the envelope in `payload`."""
+    """Converters that include schemas put the envelope into `payload`."""
     if ENVELOPE_OP in schema.names or "payload" not in schema.names:
         return schema
     payload = schema.field("payload").type

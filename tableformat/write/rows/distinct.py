@@ -1,4 +1,4 @@
-"""Distinct rows of a few columns: nulls equal each other (DA-4), first occurrence first."""
+"""Distinct rows of a few columns, in the order of their first occurrence. Nulls equal each other (DA-4)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tableformat.keys.arrow_columns import single_array
 
 _ROW: Final = "row"
 _RUN_ROWS: Final = 2
-"""Equal rows one after the other, on average, from which runs are made one row each first."""
+"""If runs of equal rows have at least this length on average, each run is reduced to one row first."""
 _GROUPED_FROM_ROWS: Final = 4_096
-"""To group fewer rows takes longer than to sort them twice."""
+"""Grouping fewer rows takes longer than sorting them twice."""
 _COMPACT_AT_LEAST_ROWS: Final = 65_536
-"""Collected rows are made distinct again when they have doubled, and not for fewer than this."""
+"""Collected rows are made distinct again when their number has doubled, but not below this number."""
 
 
 def distinct_rows(table: pa.Table) -> pa.Table:
-    """The distinct rows of a table, schema kept. Not for floating point columns: NaN and -0.0 differ by bits."""
+    """The distinct rows of a table, with the same schema. Not for floating point columns: NaN and -0.0 differ by bits."""
     return _grouped(_without_runs(table))
 
 
@@ -31,14 +31,17 @@ def _grouped(table: pa.Table) -> pa.Table:
         return table
     groups = with_fixed_width(table).append_column(_ROW, pa.array(np.arange(len(table))))
     keys = groups.column_names[:-1]
-    # One thread: groups then come in the order of their first rows, and it is no slower.
+    # With one thread, groups are in the order of their first rows, and it is not slower.
     first = groups.group_by(keys, use_threads=False).aggregate([(_ROW, "min")]).column(f"{_ROW}_min")
     return table if len(first) == len(table) else table.take(first)
 
 
 def _without_runs(table: pa.Table) -> pa.Table:
-    """One row for each run of equal ones, where most are in runs: the rows of a message come together, and comparing
-    neighbours takes a tenth of grouping. Rows beside a null count as different."""
+    """Reduce each run of equal rows to one row, if most rows are in runs.
+
+    The rows of a message are usually adjacent, and comparing adjacent rows takes a tenth of the time of grouping. Rows
+    next to a null count as different.
+    """
     if len(table) < 2:
         return table
     heads = heads_of_runs(table)
@@ -46,7 +49,7 @@ def _without_runs(table: pa.Table) -> pa.Table:
 
 
 def heads_of_runs(table: pa.Table) -> npt.NDArray[np.int64]:
-    """The first row of each run of equal rows. Rows beside a null, or a NaN, count as different."""
+    """The first row of each run of equal rows. Rows next to a null or a NaN count as different."""
     is_head = np.zeros(len(table), np.bool_)
     is_head[:1] = True
     for column in table.columns:
@@ -59,27 +62,28 @@ def heads_of_runs(table: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def rows_among(table: pa.Table, wanted: pa.Table) -> npt.NDArray[np.bool_]:
-    """For each row of the table whether `wanted`, of the same columns, has it too; null equals null (DA-4)."""
+    """For each row of the table, whether `wanted` (with the same columns) contains it. Null equals null (DA-4)."""
     codes = row_codes(pa.concat_tables([wanted, table]))
     return np.isin(codes[len(wanted) :], codes[: len(wanted)])
 
 
 def row_codes(table: pa.Table) -> npt.NDArray[np.int64]:
-    """A number for each row, from 0, equal where rows are; null equals null (DA-4)."""
+    """A number for each row, from 0, that is equal for equal rows. Null equals null (DA-4)."""
     codes = np.zeros(len(table), np.int64)
     for column in with_fixed_width(table).columns:
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         values = np.asarray(encoded.dictionary_encode(null_encoding="encode").indices, np.int64)
-        # Numbered anew for each column, so that the product stays below the square of the number of rows.
+        # Numbered again for each column, so that the product stays below the square of the number of rows.
         codes = np.unique(codes * (len(table) + 1) + values, return_inverse=True)[1]
     return codes
 
 
 def with_fixed_width(table: pa.Table) -> pa.Table:
-    """Columns named by position that are equal where the table's are, null included (DA-4), in types of fixed width.
+    """Columns named by position, with types of fixed width. Values are equal exactly if those of the table are equal,
+    null included (DA-4).
 
-    Arrow's hash aggregation of strings takes ten times as long as encoding them as numbers first (1.5 M rows of
-    string, long and int: 3.2 s against 0.4 s).
+    Arrow's hash aggregation of strings takes ten times as long as encoding them as numbers first (1.5 M rows of string,
+    long and int: 3.2 s against 0.4 s).
     """
     return pa.table(
         [_fixed_width(column) for column in table.columns], names=[f"c{i}" for i in range(table.num_columns)]
@@ -97,9 +101,9 @@ def _fixed_width(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 class PrefixCollector:
-    """Lets batches pass through and keeps the values of some of their columns, each at least once.
+    """Passes batches through, and collects the values of some of their columns, each at least once.
 
-    Holds few more than the distinct prefixes in memory, and not the rows. What deletes by them sorts them in any case.
+    Keeps little more than the distinct prefixes in memory, and no rows. The deletes by these prefixes sort them anyway.
     """
 
     def __init__(self, schema: pa.Schema, names: Sequence[str]) -> None:
@@ -118,14 +122,14 @@ class PrefixCollector:
             self._compact()
 
     def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches; `prefixes` is complete when they are exhausted."""
+        """The same batches. When they are exhausted, `prefixes` is complete."""
         for batch in batches:
             self.observe(batch)
             yield batch
 
     @property
     def prefixes(self) -> pa.Table:
-        """The prefixes so far, in order of their first occurrence; one that comes again may be there again."""
+        """The prefixes so far, in the order of their first occurrence. A prefix may occur more than once."""
         self._compact()
         return self._distinct
 

@@ -1,4 +1,4 @@
-"""Holds a stream of batches to read it again: in memory while it is small, in a temporary file beyond that."""
+"""Stores a stream of batches to read it again: in memory while it is small, then in a temporary file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final
 import pyarrow as pa
 
 HELD_BYTES: Final = 16 * 1024 * 1024
-"""What stays in memory: little beside the memory that a writer has for its own rows (MT-63)."""
+"""Maximum size in memory: little compared to the memory that a writer has for its own rows (MT-63)."""
 _IPC_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class HeldBatches:
-    """Batches of one schema in the order in which they came. A context manager, which removes the file at its end."""
+    """Batches of one schema, in the order of their arrival. A context manager, which removes the file at its end."""
 
     def __init__(self, schema: pa.Schema, *, held_bytes: int | None = None) -> None:
-        """`held_bytes`: what stays in memory, by default HELD_BYTES."""
+        """`held_bytes`: maximum size in memory, by default HELD_BYTES."""
         self._schema = schema
         self._limit = HELD_BYTES if held_bytes is None else held_bytes
         self._held: list[pa.RecordBatch] = []
@@ -47,7 +47,7 @@ class HeldBatches:
         return self._directory is not None
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """All batches are appended before any is read."""
+        """All batches have to be appended before any is read."""
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > self._limit:

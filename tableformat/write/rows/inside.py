@@ -1,4 +1,4 @@
-"""The rows that lie outside of what a verb replaces: repeating it would add them again (RP-19, RP-24)."""
+"""Refuses rows outside of the replaced range: a repeated operation would add them again (RP-19, RP-24)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class InsideSpans:
 
     spans: SpanArray
     told: str
-    """What is replaced, for the message."""
+    """The replaced range, for the message."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is looked at."""
+        """The columns that are checked."""
         return self.spans.key.names
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:

@@ -1,7 +1,7 @@
-"""Casts for whole columns: decoding, nested types and required fields around the casts of primitives.
+"""Casts for whole columns: decoding, nested types and required fields, based on the casts of primitives.
 
-Built once for an Arrow type and a field of the table, then run on every batch. Nested columns are taken apart, their
-children cast and put together again, so that a misfit deep inside refuses the row and its dotted name says where.
+Built once for an Arrow type and a field of the table, then run on every batch. Nested columns are split, and their
+children are cast and joined again. A misfit deep inside refuses the row and is reported with its dotted name.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NULL_REASON = "is null in a required column"
 
 
 def field_cast(source: pa.DataType, field: NestedField, target: pa.Field, path: str) -> ArrayCast:
-    """The cast of one column, decoding included; nulls of a required column are misfits.
+    """The cast of one column, including decoding. Nulls of a required column are misfits.
 
-    Raises SchemaMismatchError where no value of the source type could be one of the column's.
+    Raises SchemaMismatchError if no value of the source type could be one of the column's.
     """
     decode = _decoder(source)
     cast = _type_cast(_decoded_type(source), field, target.type, path)
@@ -51,7 +51,7 @@ def field_cast(source: pa.DataType, field: NestedField, target: pa.Field, path: 
 
 
 def default_column(field: NestedField, target: pa.Field, row_count: int) -> pa.Array:
-    """What a column that the rows do not have becomes: the field's write default (v3), else nulls."""
+    """The values of a column that the rows do not have: the field's write default (v3), or nulls."""
     if field.write_default is None:
         return null_column(row_count, target.type)
     value = field.write_default
@@ -65,9 +65,10 @@ def default_column(field: NestedField, target: pa.Field, row_count: int) -> pa.A
 def matched_columns(
     source: Sequence[pa.Field], fields: Sequence[NestedField], prefix: str
 ) -> tuple[tuple[int | None, NestedField], ...]:
-    """For every field of the table or struct, the position of the source column of its name; None for one left out.
+    """For every field of the table or struct, the position of the source column with its name; None if it is missing.
 
-    Raises UnknownColumnError, or SchemaMismatchError for a name that occurs twice or a required column left out.
+    Raises UnknownColumnError. Raises SchemaMismatchError for a name that occurs twice, or if a required column is
+    missing.
     """
     names = [column.name for column in source]
     known = [field.name for field in fields]
@@ -90,13 +91,13 @@ def matched_columns(
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """The array as a plain one: without dictionary, run ends or extension type; a uuid stays one."""
+    """The array as a plain one: without dictionary, run ends or extension type, except uuid."""
     decode = _decoder(array.type)
     return array if decode is None else decode(array)
 
 
 def _how(source: pa.DataType, kind: IcebergType) -> str:
-    """How, for what frames often have in the place of days, of whole numbers beside nulls and of times."""
+    """A hint for types that data frames often have instead of dates, nullable integers and timestamps."""
     if isinstance(kind, DateType) and pa.types.is_timestamp(source):
         return ", in pandas with .dt.date"
     if isinstance(kind, IntegerType | LongType) and pa.types.is_floating(source):
@@ -143,7 +144,7 @@ def _struct_cast(source: pa.DataType, kind: StructType, target: pa.DataType, pat
         children: list[pa.Array] = []
         misfits: list[Misfits] = []
         absent = pc.is_null(array)
-        # flatten() gives the children the nulls of the struct, so nothing under a null struct is looked at.
+        # flatten() applies the nulls of the struct to its children, so values under a null struct are ignored.
         flattened = array.flatten()
         for i, (index, field) in enumerate(matched):
             cast = casts[i]
@@ -179,7 +180,7 @@ def _map_cast(source: pa.DataType, kind: MapType, target: pa.DataType, path: str
     value_cast = field_cast(source.item_type, kind.value_field, target.item_field, f"{path}.value")
 
     def run(array: pa.Array, column: str) -> Cast:
-        # A null map may span entries, and a slice shares those of its parent: taking every row leaves both behind.
+        # A null map may span entries, and a slice shares the entries of its parent. Taking every row removes both.
         array = array.take(pa.array(np.arange(len(array))))
         lengths = np.diff(array.offsets.to_numpy())
         keys = key_cast(array.keys, f"{column}.key")
@@ -194,7 +195,7 @@ def _map_cast(source: pa.DataType, kind: MapType, target: pa.DataType, path: str
 
 
 def _with_missing(result: Cast, source: pa.Array, column: str) -> Cast:
-    """Adds the nulls of the source as misfits: the column is required."""
+    """Add the nulls of the source as misfits, because the column is required."""
     positions = np.flatnonzero(pc.is_null(source).to_numpy(zero_copy_only=False)).astype(np.int64)
     text = pa.large_string()
     misfits = Misfits(
@@ -206,7 +207,7 @@ def _with_missing(result: Cast, source: pa.Array, column: str) -> Cast:
 
 
 def _where_present(misfits: Sequence[Misfits], absent: pa.Array) -> list[Misfits]:
-    """The misfits of a struct's child that do not lie under a null struct."""
+    """The misfits of a struct's child, except those under a null struct."""
     missing = absent.to_numpy(zero_copy_only=False)
     kept = []
     for found in misfits:
@@ -218,7 +219,7 @@ def _where_present(misfits: Sequence[Misfits], absent: pa.Array) -> list[Misfits
 
 
 def _of_parents(misfits: Sequence[Misfits], lengths: npt.NDArray[np.int64]) -> tuple[Misfits, ...]:
-    """Misfits of elements as misfits of the lists that hold them: the first element of each."""
+    """Misfits of elements as misfits of the lists that contain them; the first one of each list."""
     if not misfits:
         return ()
     parents = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
@@ -231,7 +232,7 @@ def _of_parents(misfits: Sequence[Misfits], lengths: npt.NDArray[np.int64]) -> t
 
 
 def _has_required(kind: IcebergType) -> bool:
-    """Whether anything inside may not be null. The key of a map never may, and Arrow sees to that itself."""
+    """Whether any nested value must not be null. Keys of a map are not considered: Arrow itself rejects null keys."""
     match kind:
         case StructType():
             fields = list(kind.fields)
@@ -247,7 +248,7 @@ def _has_required(kind: IcebergType) -> bool:
 
 
 def _decoder(source: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
-    """How an encoded array becomes a plain one; None for a plain one."""
+    """The function that turns an encoded array into a plain one; None for a plain one."""
     if pa.types.is_dictionary(source):
         inner = _decoder(source.value_type)
 

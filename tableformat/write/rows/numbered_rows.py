@@ -1,4 +1,4 @@
-"""Rows that remember where in the caller's input they stood, for refusals after some of the input was left out."""
+"""Adds row indexes of the caller's input, so that refusals have the right index after some of the input was omitted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pyarrow as pa
 
 
 def unused_name(schema: pa.Schema) -> str:
-    """Longer than any name of a column."""
+    """A name that is longer than every column name."""
     return "_" * (1 + max(map(len, schema.names), default=0))
 
 
 def numbered(rows: pa.RecordBatchReader, name: str) -> pa.RecordBatchReader:
-    """The rows with their indexes in the input, which a refusal names although earlier rows of a key are gone."""
+    """The rows with their indexes in the input. Refusals report these indexes, even if earlier rows of a key were
+    omitted."""
     schema = rows.schema.append(pa.field(name, pa.int64(), nullable=False))
 
     def batches() -> Iterator[pa.RecordBatch]:

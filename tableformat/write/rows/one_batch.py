@@ -1,4 +1,4 @@
-"""Batches of one schema put together."""
+"""Concatenates batches of one schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """All rows as one batch, of one batch at least; empties the list, so that the parts do not outlive the copy."""
+    """All rows as one batch. The list must not be empty; it is emptied, so that its batches do not outlive the copy."""
     if len(batches) == 1:
         return batches.pop()
     table = pa.Table.from_batches(batches)
@@ -15,5 +15,5 @@ def one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A copy where there are several chunks."""
+    """The column as one array; a copy if it has several chunks."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

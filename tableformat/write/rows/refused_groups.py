@@ -1,10 +1,10 @@
-"""Refuses all rows of a group of which one row is refused, so that no message is stored in part (CP-24).
+"""Refuses all rows of a group if one of its rows is refused, so that no message is stored partially (CP-24).
 
     replace, prefix id        a 1 | b 1 | a 2, which does not fit | b 2
     stored                    b 1, b 2
     diverted                  a 1, because of a 2; a 2
 
-The bad row may come last, so the stream is read to its end before the first row goes on.
+The bad row may come last, so the whole stream is read before the first row is returned.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tableformat.write.rows.distinct import PrefixCollector, rows_among
 
 @dataclass(frozen=True, slots=True)
 class SpoiledGroups:
-    """The groups that lost a row, as a check that holds for the rows of all others."""
+    """A check that refuses the rows of groups with a refused row."""
 
     values: pa.Table
-    """The distinct values of the columns that make a group."""
+    """The distinct values of the group columns."""
 
     def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
         """CP-24: the rows of these groups."""
@@ -42,15 +42,15 @@ class SpoiledGroups:
 
 
 class SpoiledGroupsCollector:
-    """Gathers the groups of refused rows."""
+    """Collects the groups of refused rows."""
 
     def __init__(self, schema: pa.Schema, names: Sequence[str]) -> None:
         self._names = list(names)
         self._collector = PrefixCollector(schema, names)
 
     def observe(self, refused: pa.RecordBatch) -> None:
-        """Refused rows in the table's schema. A row without a value in one of the columns is of no known group: where
-        the value does not fit there is a null, which keys do not have."""
+        """Add refused rows, in the table's schema. A row with a null in a group column is ignored: its group is
+        unknown, because the value did not fit. Keys themselves are never null."""
         known = np.logical_and.reduce([np.asarray(pc.is_valid(refused.column(name))) for name in self._names])
         if known.any():
             self._collector.observe(refused.filter(pa.array(known)))

@@ -1,4 +1,4 @@
-"""Turns whatever carries Arrow data into a stream of record batches, which is never materialised here."""
+"""Turns any carrier of Arrow data into a stream of record batches, which is never materialised here."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ACCEPTED: Final = (
 
 
 def as_reader(rows: Any, *, schema: pa.Schema | None = None, what: str = "rows") -> pa.RecordBatchReader:
-    """A reader over the rows; a reader comes back as it is and can be read once.
+    """A reader over the rows. A reader as argument is returned unchanged and can be read once.
 
-    `schema` is the table's: a list of dicts takes the types of its columns from it where they fit, and an empty list or
-    iterable has no other. `what` names the argument in errors. Raises InvalidArgumentError for anything else. Views of
-    text and bytes, which Polars gives, and run ends become plain values.
+    `schema` is the table's schema: a list of dicts takes its column types from it if the values fit, and an empty list
+    or iterable has no other schema. `what` names the argument in errors. Raises InvalidArgumentError for any other
+    argument. Views of text and bytes, which Polars exports, and run ends become plain values.
     """
     reader = _reader(rows, schema, what)
     plain = pa.schema([each.with_type(plain_type(each.type)) for each in reader.schema], reader.schema.metadata)
@@ -88,7 +88,7 @@ def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
 
 
 def _hint(rows: Any) -> str:
-    """What to write for what others take, or what is near by."""
+    """A hint for arguments that other libraries accept, or that are almost right."""
     if isinstance(rows, Mapping):
         return " Columns of values are rows as pa.table(...)."
     if isinstance(rows, str | os.PathLike):
@@ -102,7 +102,7 @@ def _hint(rows: Any) -> str:
 
 @contextlib.contextmanager
 def _no_rows_refused(rows: Any, what: str) -> Iterator[None]:
-    """Arrow hands over single columns, and schemas, by the same protocols as rows."""
+    """Reject single columns and schemas, which Arrow exports by the same protocols as rows."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
@@ -116,14 +116,16 @@ def _is_pandas_frame(rows: Any) -> bool:
 
 
 def _is_frame(rows: Any) -> bool:
-    """Rows in memory, which can be read twice."""
+    """Whether the argument has rows in memory, which can be read twice."""
     is_polars = type(rows).__module__.partition(".")[0] == "polars" and hasattr(rows, "columns")
     return isinstance(rows, pa.Table) or _is_pandas_frame(rows) or (is_polars and not _is_lazy_frame(rows))
 
 
 def _from_pandas_frame(frame: Any, schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
-    """Levels of the index that have a name are columns, others are not: through pandas' own door an index without a
-    name would become a column too when it is not the default one, and NaN would stay NaN."""
+    """Named index levels become columns, others are ignored.
+
+    pandas' own export would also turn an unnamed index that is not the default one into a column, and would keep NaN.
+    """
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
     if named:
         frame = frame.reset_index(level=named)
@@ -142,7 +144,7 @@ def _is_lazy_frame(rows: Any) -> bool:
 
 
 def _from_lazy_frame(rows: Any) -> pa.RecordBatchReader:
-    """Computed by Polars' streaming engine while it is read; what its sources raise is raised as it is."""
+    """Computed by Polars' streaming engine during reading. Errors of its sources are passed on unchanged."""
     schema = pa.RecordBatchReader.from_stream(rows.collect_schema().to_frame()).schema
     frames = rows.collect_batches(maintain_order=True)
     batches = (batch for frame in frames for batch in pa.RecordBatchReader.from_stream(frame))
@@ -150,7 +152,7 @@ def _from_lazy_frame(rows: Any) -> pa.RecordBatchReader:
 
 
 def _is_of_columns(row: Mapping[str, Any], schema: pa.Schema | None) -> bool:
-    """Whether a dict looks like columns of values, which it might be taken for: `pa.table` makes rows of them."""
+    """Whether a dict looks like columns of values, not like one row. `pa.table` turns such a dict into rows."""
     nested = {field.name for field in schema or () if pa.types.is_nested(field.type)}
     return any(
         (isinstance(value, list | tuple | pa.Array | pa.ChunkedArray) or getattr(value, "ndim", 0))
@@ -160,8 +162,8 @@ def _is_of_columns(row: Mapping[str, Any], schema: pa.Schema | None) -> bool:
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
-    """Of batches, or of tables and frames such as pandas reads from a file in portions. Reads the first only; later
-    ones are checked as they come."""
+    """A reader over batches, tables or frames, such as the portions that pandas reads from a file. Reads only the first
+    one; later ones are checked when they arrive."""
     first = next(batches, None)
     if first is None:
         return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
@@ -180,7 +182,7 @@ def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -
 def _batches_of(
     portions: Iterator[Any], expected: pa.Schema, schema: pa.Schema | None, what: str
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of the portions after the first one, whose columns they have."""
+    """The batches of the portions after the first one, which must have the same columns."""
     for number, portion in enumerate(portions, start=1):
         reader = as_reader(portion, schema=schema, what=f"portion {number} of {what}")
         if not reader.schema.equals(expected):
@@ -196,7 +198,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
-    """A column for every name that occurs in any row; a row without it has a null there."""
+    """One column for every name that occurs in any row; a row without it has a null there."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         if rows:
@@ -210,15 +212,15 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, wha
 
 
 def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from_pandas: bool = False) -> pa.Array:
-    """The column in the type that Arrow infers; the schema check then decides row by row what fits.
+    """The column in the type that Arrow infers. The schema check then decides for each row whether it fits.
 
-    Arrow, when it is given a type to build, drops time zones and times of day without an error, so the table's type is
-    only taken where inference cannot know better: nested columns (a map looks like a list of pairs) and values that it
-    has no type for.
+    If Arrow is given a type to build, it silently drops time zones and times of day. So the table's type is only used
+    if inference cannot be right: for nested columns (a map looks like a list of pairs), and for values without an
+    inferred type.
     """
     known = schema.field(name).type if schema is not None and name in schema.names else None
     if known is not None and pa.types.is_nested(known) and (stored := storage_of(known)) != known:
-        # PyArrow builds no nested column with a uuid in it.
+        # PyArrow cannot build a nested column that contains UUIDs.
         known, values = stored, [_with_uuids_as_bytes(value) for value in values]
     inferred: tuple[pa.DataType | None, ...] = (None,) if known is None else (None, known)
     types = reversed(inferred) if known is not None and pa.types.is_nested(known) else iter(inferred)
@@ -237,7 +239,7 @@ def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from
 
 
 def _with_uuids_as_bytes(value: Any) -> Any:
-    """A value of a nested column."""
+    """A value of a nested column, with UUIDs replaced by bytes."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, UUID):
@@ -252,7 +254,7 @@ def _with_uuids_as_bytes(value: Any) -> Any:
 
 
 def _with_nanoseconds(values: list[Any], inferred: pa.Array) -> pa.Array:
-    """Arrow infers microseconds of datetimes, those of pandas among them, and drops what is below without an error."""
+    """Arrow infers microseconds for datetimes, including those of pandas, and silently drops nanoseconds."""
     if not pa.types.is_timestamp(inferred.type) or not any(getattr(value, "nanosecond", 0) for value in values):
         return inferred
     return pa.array(values, pa.timestamp("ns", inferred.type.tz))

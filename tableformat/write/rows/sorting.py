@@ -1,4 +1,4 @@
-"""The order of rows in a file: nulls first, then values as keys order them (RD-4), rows of equal keys as they came."""
+"""The order of rows in a file: nulls first, then values in key order (RD-4). Rows with equal keys keep their order."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tableformat.write.rows.distinct import heads_of_runs
 from tableformat.write.rows.one_batch import one_array
 
 _PEEK_ROWS: Final = 64
-"""Rows looked at first: input that is not sorted nearly always shows it there."""
+"""Number of rows that are checked first: unsorted input nearly always shows in them."""
 _RANKED_FROM_ROWS: Final = 4_096
-"""From here on it may pay to sort a column of strings by the rank of its distinct values."""
+"""From this number of rows on, sorting a string column by the rank of its distinct values may be worth its cost."""
 _SAMPLE_SHARE: Final = 8
 _REPEATED_BELOW: Final = 0.85
-"""Share of distinct values in the first eighth of the rows below which ranking is faster than comparing strings: values
-that come four times each in any order are just below it."""
+"""If the first eighth of the rows has a smaller share of distinct values, ranking is faster than comparing strings.
+Values that occur four times each in random order are just below it."""
 _WORD_BITS: Final = 64
 _RUN_ROWS: Final = 2
-"""Rows of a run, on average, from which it pays to look at runs."""
+"""Runs are used if they have at least this number of rows on average."""
 _LARGE_BATCH_ROWS: Final = 4_096
-"""Batches of so many rows on average are asked for their order one by one; smaller ones are put together first."""
+"""Batches with at least this number of rows on average are checked one by one; smaller ones are concatenated first."""
 Words = npt.NDArray[np.uint64]
 
 
 def order_of_batches(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Array | None:
-    """FM-6: `sorting_order` of the rows of all batches by the columns of these names. Rows that are in order are not
-    copied to find it out, where batches are large."""
+    """FM-6: `sorting_order` of the rows of all batches by the columns of these names. Large batches whose rows are in
+    order are not copied for the check."""
     table = pa.Table.from_batches(batches)
     if table.num_rows >= _LARGE_BATCH_ROWS * len(batches) and _follow_each_other(batches, names):
         return None
@@ -53,9 +53,9 @@ def _follow_each_other(batches: Sequence[pa.RecordBatch], names: Sequence[str]) 
 
 
 def sorting_order(columns: Sequence[pa.Array]) -> pa.Array | None:
-    """FM-6: row numbers in key order, stable; None when the rows are in order already.
+    """FM-6: row numbers in key order, stable; None if the rows are already in order.
 
-    Arrow orders strings and binaries by unsigned bytes, which is the key order; floating point columns are no keys.
+    Arrow orders strings and binaries by unsigned bytes, which is the key order. Floating point columns cannot be keys.
     """
     plain = [_plain(column) for column in columns]
     if is_sorted(plain):
@@ -70,8 +70,10 @@ def sorting_order(columns: Sequence[pa.Array]) -> pa.Array | None:
 
 
 def _packed_order(columns: Sequence[pa.Array]) -> pa.Array | None:
-    """The order by one number a row, in which the columns' values follow each other and the row number comes last, so
-    that equal keys stay as they came; None where 64 bits are too few. Sorting numbers takes a tenth of comparing rows.
+    """The order computed with one number for each row; None if 64 bits are not enough.
+
+    The number has the columns' values in sequence and the row number last, so that rows with equal keys keep their
+    order. Sorting numbers takes a tenth of the time of comparing rows.
 
         key (B, 7), (A, 2), (A, 9)      ranks and differences 1 5, 0 0, 0 7      numbers 1 101 00, 0 000 01, 0 111 10
     """
@@ -86,8 +88,8 @@ def _packed_order(columns: Sequence[pa.Array]) -> pa.Array | None:
 
 
 def are_distinct(columns: Sequence[pa.Array]) -> bool | None:
-    """Whether no two rows are equal, null being equal to null; None where 64 bits are too few to tell by one number a
-    row. Floating point columns are no keys."""
+    """Whether all rows are distinct, with null equal to null; None if 64 bits are not enough for one number for each
+    row. Floating point columns cannot be keys."""
     plain = [_plain(column) for column in columns]
     heads = _heads_of_rising_runs(plain)
     if heads is not None:
@@ -100,8 +102,10 @@ def are_distinct(columns: Sequence[pa.Array]) -> bool | None:
 
 
 def _heads_of_rising_runs(columns: Sequence[pa.Array]) -> pa.Array | None:
-    """The first rows of runs that are equal but for the last column, which rises: the lines of a message. None where it
-    does not, or where there are no such runs; then equal rows are in one run."""
+    """The first rows of runs whose rows differ only in the last column, which increases, as the lines of a message do.
+
+    All equal rows are then in one run. None if the column does not increase in each run, or if there are no such runs.
+    """
     row_count = len(columns[0])
     if len(columns) == 1:
         return None
@@ -115,22 +119,24 @@ def _heads_of_rising_runs(columns: Sequence[pa.Array]) -> pa.Array | None:
 
 
 def _packed(columns: Sequence[pa.Array], bits_max: int) -> Words | None:
-    """A number for each row, in which the columns' values follow each other; None where the bits are too few."""
+    """A number for each row with the columns' values in sequence; None if the bits are not enough."""
     packed, bits = np.zeros(len(columns[0]), np.uint64), 0
     for column in columns:
         found = _codes(column)
         if found is None or bits + found[1] > bits_max:
             return None
         codes, width = found
-        # A shift by a whole word is undefined, and moves nothing: whatever was there has no bits.
+        # A shift by a whole word is undefined. It is not needed here, because the earlier columns have no bits.
         packed = codes if bits == 0 else packed << np.uint64(width) | codes
         bits += width
     return packed
 
 
 def _codes(column: pa.Array) -> tuple[Words, int] | None:
-    """For each row a number that orders the column, null below all, and the bits that it takes; None for a type without
-    such numbers, and where values are too different to be ranked."""
+    """For each row a number that orders the column, with null below all values, and the number of bits that it needs.
+
+    None for a type without such numbers, and for values that are too different to be ranked.
+    """
     if _is_text(column.type):
         column = _ranked(column)
     if pa.types.is_boolean(column.type):
@@ -155,8 +161,7 @@ def _codes(column: pa.Array) -> tuple[Words, int] | None:
 
 
 def is_sorted(columns: Sequence[pa.Array]) -> bool:
-    """Whether rows are in key order. Columns that hold nulls count as unsorted; sorting them again is right, only
-    slower."""
+    """Whether rows are in key order. Columns with nulls count as unsorted; sorting them again is correct, only slower."""
     row_count = len(columns[0])
     if row_count < 2:
         return True
@@ -178,7 +183,7 @@ def is_sorted(columns: Sequence[pa.Array]) -> bool:
 
 
 def follows(previous: Sequence[pa.Scalar], first: Sequence[pa.Scalar]) -> bool:
-    """Whether a row with the key `first` may come after one with the key `previous` in a sorted file."""
+    """Whether a row with the key `first` may come after a row with the key `previous` in a sorted file."""
     for before, after in zip(previous, first, strict=True):
         if not before.is_valid or not after.is_valid:
             if before.is_valid == after.is_valid:
@@ -198,7 +203,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _ranked(column: pa.Array) -> pa.Array:
-    """A column of strings with many repetitions as the ranks of its values; any other as it is."""
+    """A string column with many repetitions as the ranks of its values; any other column unchanged."""
     if not _is_text(column.type) or len(column) < _RANKED_FROM_ROWS:
         return column
     sample = column.slice(0, max(len(column) // _SAMPLE_SHARE, _RANKED_FROM_ROWS))

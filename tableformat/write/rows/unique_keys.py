@@ -15,15 +15,15 @@ from tableformat.write.rows.one_batch import one_array
 from tableformat.write.rows.sorting import are_distinct
 
 _MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""Of the search for equal keys, where these are too many to be held."""
+"""Memory for the search for equal keys, if there are too many to keep in memory."""
 _ROW: Final = "row"
 
 
 def with_unique_keys(
     batches: Iterable[pa.RecordBatch], key: Sequence[str], *, table: str, memory_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same batches. CP-67: DuplicateKeyError behind the last one where two rows have the same key; null equals null
-    (DA-4). Keys that do not fit into the memory wait in a temporary file.
+    """The same batches. CP-67: raises DuplicateKeyError after the last one if two rows have the same key. Null equals
+    null (DA-4). Keys that do not fit into the memory are stored in a temporary file.
 
     `table` is for the message.
     """
@@ -41,13 +41,13 @@ def with_unique_keys(
 
 
 def check_unique(keys: HeldBatches, key: Sequence[str], *, table: str) -> None:
-    """CP-67: DuplicateKeyError where two of the keys are equal."""
+    """CP-67: raises DuplicateKeyError if two of the keys are equal."""
     if not keys.is_spilled and _are_distinct(pa.Table.from_batches(list(keys), keys.schema)):
         return
     numbered = pa.RecordBatchReader.from_batches(keys.schema.append(pa.field(_ROW, pa.int64())), _numbered(keys))
     row_count, unique_count, first = sum(batch.num_rows for batch in keys), 0, None
     for batch in last_row_per_key(numbered, key, memory_bytes=_MEMORY_BYTES):
-        # The numbers of the last rows of all keys: one that is left out is of a row whose key comes again.
+        # These are the numbers of the last row of each key. A missing number belongs to a row whose key occurs again.
         left_out = np.asarray(batch.column(len(keys.schema))) != np.arange(unique_count, unique_count + batch.num_rows)
         if first is None and left_out.any():
             first = unique_count + int(left_out.argmax())
@@ -59,7 +59,7 @@ def check_unique(keys: HeldBatches, key: Sequence[str], *, table: str) -> None:
 def duplicate_keys_error(
     count: int, key: Sequence[str], first: Mapping[str, object], *, table: str
 ) -> DuplicateKeyError:
-    """CP-67. `count`: rows whose key another row has too; `first`: one such key."""
+    """CP-67. `count`: number of rows whose key another row has too. `first`: one such key."""
     return DuplicateKeyError(
         f"{count:,} of the rows for {table} have a key ({', '.join(key)}) that another row has too, the first {first}. "
         "Nothing was committed. Give each key once. Or name the columns that tell older rows from newer ones with "
@@ -69,12 +69,12 @@ def duplicate_keys_error(
 
 
 def _own(keys: pa.RecordBatch) -> pa.RecordBatch:
-    """A copy: columns of a batch may lie in one buffer, and the keys are kept longer than the rows."""
+    """A copy, because the keys are kept longer than the rows, and the columns of a batch may share one buffer."""
     return keys.take(pa.array(np.arange(keys.num_rows)))
 
 
 def _are_distinct(keys: pa.Table) -> bool:
-    """False also where it is not known."""
+    """False also if it is not known."""
     return len(keys) < 2 or bool(are_distinct([one_array(column) for column in keys.columns]))
 
 
