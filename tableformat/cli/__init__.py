@@ -1,5 +1,5 @@
 """The command line `tableformat`: one module for each group of commands.
 
-A command parses its arguments, calls one verb, job or scan, and hands the result to `display`, or writes it as JSON;
-rows and documents go to stdout, everything else to stderr. No logic of tables is here.
+A command parses its arguments, calls one operation, job or scan, and passes the result to `display` or writes it as
+JSON. Rows and documents go to stdout, everything else to stderr. Commands have no table logic of their own.
 """

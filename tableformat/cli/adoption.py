@@ -21,7 +21,7 @@ def adopt(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Give a table of another writer a key: its columns become required, once no row has a null in them."""
+    """Give a key to a table of another writer: the columns become required if no row has a null in them."""
     from tableformat.display.health import render_health
     from tableformat.display.jobs import result_dict
     from tableformat.display.text import counted
@@ -49,7 +49,7 @@ def add_files(
     ] = True,
     branch: BranchOption = None,
 ) -> None:
-    """Add Parquet files to a table where they are; rows are read only where footers do not show that they fit."""
+    """Add existing Parquet files to a table. Rows are read only if footers do not show that they fit."""
     from tableformat.display.jobs import result_dict
     from tableformat.display.text import counted
 
@@ -67,7 +67,7 @@ def register_table(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The name that it gets (db.t).")],
     metadata_location: Annotated[str, typer.Argument(metavar="METADATA", help="Its current metadata.json.")],
 ) -> None:
-    """Add a table that exists as files to the catalog, by its metadata file."""
+    """Add an existing table to the catalog by its metadata file."""
     session = Session.of(context)
     with session.catalog() as catalog:
         registered = catalog.register_table(table, metadata_location)

@@ -1,4 +1,4 @@
-"""`apply-changes`: change events of Parquet, CSV and JSON files, applied to a table in one snapshot."""
+"""`apply-changes`: applies change events of Parquet, CSV and JSON files to a table in one snapshot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Envelope(StrEnum):
 
 
 class Missing(StrEnum):
-    """Values of columns that events lack."""
+    """Values for columns that the events lack."""
 
     ERROR = "error"
     NULL = "null"
@@ -77,10 +77,10 @@ def apply_changes(
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
 ) -> None:
-    """Apply change events to a table, in one snapshot: the last event of each key decides.
+    """Apply change events to a table in one snapshot: the last event of each key decides.
 
-    Operations are I, U, D and T, words such as insert, update, delete and truncate, and the codes of Spark and Flink.
-    A delete needs the columns of the key alone. Values are read as by load.
+    Operations are I, U, D and T, words such as insert, update, delete and truncate, and the codes of Spark and Flink. A
+    delete only needs the columns of the key. Values are read as by load.
 
     Example: tableformat apply-changes db.orders events.jsonl --envelope debezium
     """

@@ -19,7 +19,7 @@ def drop(
     purge: Annotated[bool, typer.Option("--purge", help="Remove its files too, without a way back.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Take a table out of the catalog. Its files stay, unless --purge; `register-table` brings it back then."""
+    """Remove a table from the catalog. Its files stay unless --purge is given; `register-table` adds it again."""
     from rich.text import Text
 
     session = Session.of(context)
@@ -42,7 +42,7 @@ def rename(
     table: WritableTableArgument,
     to: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets (db.t).")],
 ) -> None:
-    """Rename a table; its files stay where they are."""
+    """Rename a table; its files are not moved."""
     session = Session.of(context)
     before = session.writable_table(table).name
     with session.catalog() as catalog:

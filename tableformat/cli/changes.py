@@ -1,4 +1,4 @@
-"""`changes` and `consumer`: the rows that snapshots deleted and added, and the named readers of them."""
+"""`changes` and `consumer`: the rows that snapshots deleted and added, and the named readers of these changes."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def consumer(
     delete: Annotated[bool, typer.Option("--delete", "-d", help="Forget the consumer.")] = False,
     branch: BranchOption = None,
 ) -> None:
-    """Record how far a reader of `changes` has come, so that expiry keeps what it has not read; list or delete
-    consumers.
+    """Record the position of a reader of `changes`, so that expiry keeps the snapshots that it has not read; list or
+    delete consumers.
 
     Example: tableformat consumer db.orders mart
     """

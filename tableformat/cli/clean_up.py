@@ -37,7 +37,7 @@ def expire_snapshots(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Forget old snapshots and remove the files that no snapshot, branch or tag needs any more."""
+    """Remove old snapshots, and the files that no snapshot, branch or tag needs any more."""
     from tableformat.cli.quantities import parse_moment
     from tableformat.display.text import counted, size
 
@@ -77,7 +77,7 @@ def remove_orphan_files(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove files in the table's directory that nothing names: left by writers that died."""
+    """Remove files in the table's directory that no metadata names, for example those of failed writers."""
     from tableformat.cli.quantities import parse_moment
     from tableformat.display.text import counted, size
 

@@ -17,7 +17,7 @@ _WHAT = "What is rewritten"
 _HOW = "How the job runs"
 _SWITCHES = ("partial_progress", "drop_dead_deletes")
 _FURTHER = ("delete_file_threshold", "max_file_group_size_bytes", "max_commits", *_SWITCHES)
-"""What is rarely wanted, by the names of Python's arguments."""
+"""Rarely used options, under the names of the arguments in Python."""
 
 PlanOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the plan: what would be rewritten, and why. Change nothing.")
@@ -88,7 +88,7 @@ def compact(
     max_rewritten_bytes: BytesOption = None,
     option: FurtherOption = None,
 ) -> None:
-    """Rewrite data files where that makes reading cheaper. Rows stay the same; older snapshots keep the old files."""
+    """Rewrite data files if that makes reading cheaper. Rows stay the same; older snapshots keep the old files."""
     from tableformat.maintenance.compaction.row_order import parsed_order
 
     given: dict[str, Any] = {
@@ -121,7 +121,7 @@ def _size(text: str | None, option: str) -> int | None:
 
 
 def _further(texts: list[str]) -> dict[str, Any]:
-    """`--option` by name. UnknownOptionError for a name that compaction does not have."""
+    """`--option` by name. Raises UnknownOptionError for a name that compaction does not have."""
     from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
     values: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def _further(texts: list[str]) -> dict[str, Any]:
 
 
 def _as_typed(context: typer.Context) -> str:
-    """The options that were given, but for those that `Session.command` adds and the dry run."""
+    """The given options, except the dry run and those that `Session.command` adds."""
     words = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")

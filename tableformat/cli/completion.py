@@ -1,6 +1,6 @@
-"""What a shell completes besides commands and options: the names of tables.
+"""Shell completion of table names.
 
-`tableformat --install-completion` teaches the shell to ask; commands and options are typer's to answer.
+`tableformat --install-completion` installs it. typer completes commands and options.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from tableformat.cli.session import Session, is_path
 
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
-    """The tables of the catalog that the command line names so far. None where it cannot be opened: the command will
-    say why, and a message here would be taken for names."""
+    """The tables of the catalog named on the command line so far. Empty if the catalog cannot be opened: the command
+    will report the reason, and a message here would be mistaken for names."""
     from tableformat.cli.options import parse_options  # Its arguments are what is completed here.
     from tableformat.errors import TableFormatError
 

@@ -10,13 +10,13 @@ from tableformat.cli.session import Session
 
 
 def require_terminal(what: str) -> None:
-    """A usage error where nobody can be asked, rather than a wait that nobody sees."""
+    """A usage error if nobody can answer, instead of an invisible wait."""
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"{what} There is no terminal to ask on; --yes confirms.")
 
 
 def ask(question: str, session: Session) -> None:
-    """Go on when the answer is yes; end the command with status 1, and nothing changed, when it is no."""
+    """Ask, and continue if the answer is yes. If it is no, end the command with status 1; nothing is changed."""
     require_terminal(question)
     if not typer.confirm(question, err=True):
         session.output.note("Nothing was changed.")

@@ -1,4 +1,4 @@
-"""`corpus write` and `corpus check`: the cases of the specification as tables, and what a reader makes of them."""
+"""`corpus write` and `corpus check`: writes the cases of the specification as tables, and checks readers with them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(
     corpus: CorpusOption = None,
     case: CaseOption = None,
 ) -> None:
-    """Write the cases as Iceberg tables, each with the rows that a reader returns and the rules that decide it."""
+    """Write the cases as Iceberg tables, each with the expected rows and the rules that decide it."""
     from rich.text import Text
 
     session = Session.of(context)
@@ -93,9 +93,9 @@ def check(
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one table.")] = 60.0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the matrix as Markdown.")] = False,
 ) -> None:
-    """Run readers over the cases and print what each made of every table.
+    """Run readers over the cases and print the result for every table.
 
-    Ends with status 1 when a reader returned wrong rows, or crashed. A refusal is no failure: no row is lost by it.
+    Ends with status 1 if a reader returned wrong rows or crashed. A refusal is not a failure, because no row is lost.
     """
     from tableformat.corpus.check import Reader
     from tableformat.corpus.check import check as run
@@ -129,7 +129,7 @@ def check(
 
 @contextmanager
 def _left_out(session: Session, *, is_allowed: bool) -> Iterator[None]:
-    """A reader that is not set up here is left out, and the reason is printed."""
+    """A reader that is not installed here is skipped, and the reason is printed."""
     try:
         yield
     except InvalidArgumentError as error:
@@ -142,7 +142,7 @@ def _left_out(session: Session, *, is_allowed: bool) -> Iterator[None]:
 def _tables(
     directory: Path | None, corpus: Path | None, texts: Sequence[str], progress: Progress | None
 ) -> Iterator[list[WrittenCase]]:
-    """The cases of a directory that was written before, or of a temporary one, which is there meanwhile."""
+    """The cases of a directory that was written before, or of a temporary directory that exists during the block."""
     from tableformat.corpus.cases import choose_cases
     from tableformat.corpus.write import read_written
 

@@ -1,4 +1,4 @@
-"""`create`: an empty table, its columns on the command line or like those of a file."""
+"""`create`: an empty table with columns from the command line, or with those of a file."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def create(
 
 
 def parse_columns(texts: Sequence[str]) -> Schema:
-    """The schema that texts such as `amount decimal(10, 2) required` write, with placeholders for field ids.
+    """The schema for texts such as `amount decimal(10, 2) required`, with placeholders for field ids.
 
-    InvalidArgumentError naming the text.
+    Raises InvalidArgumentError with the wrong text.
     """
     from pyiceberg.schema import Schema
     from pyiceberg.types import IcebergType, NestedField
@@ -115,7 +115,7 @@ def parse_columns(texts: Sequence[str]) -> Schema:
 
 
 def schema_of_file(path: Path) -> Schema:
-    """The columns of a Parquet file, whatever field ids it has."""
+    """The columns of a Parquet file. Its field ids are ignored."""
     import pyarrow.parquet as pq
 
     from tableformat.metadata.arrow_schema import iceberg_schema

@@ -1,4 +1,4 @@
-"""`delete-prefix`, `delete-range` and `delete-ranges`: deletes of keys that read no row, and their dry runs."""
+"""`delete-prefix`, `delete-range` and `delete-ranges`: deletes by key that read no rows, and their dry runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def delete_prefix(
     batch_id: BatchOption = None,
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
-    """Delete every row whose key begins with the given values, reading none."""
+    """Delete every row whose key begins with the given values. No existing data is read."""
     from tableformat.deletes.spans.spans import spans_of_prefixes
     from tableformat.keys.key_columns import KeyColumns
     from tableformat.operations.drafts.draft import Draft
@@ -130,7 +130,8 @@ def delete_range(
     batch_id: BatchOption = None,
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
-    """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
+    """Delete the rows from one value (included) to another (excluded). No existing data is read. An open side includes
+    nulls."""
     from tableformat.deletes.spans.spans import span_of_bounds
     from tableformat.keys.value_text import parse_tuple
     from tableformat.operations.drafts.draft import Draft
@@ -184,7 +185,8 @@ def delete_ranges(
     batch_id: BatchOption = None,
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
-    """Delete the ranges of a file in one snapshot, reading no row. A lower bound goes, an upper bound stays."""
+    """Delete the ranges of a file in one snapshot. No existing data is read. Lower bounds are included, upper bounds
+    are not."""
     import pyarrow as pa
 
     from tableformat.cli.load import rows_of_files
@@ -304,7 +306,7 @@ def _range_text(names: tuple[str, ...], lower: tuple[Any, ...] | None, upper: tu
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
-    """`id1=A` as name and text; a usage error for anything else."""
+    """`id1=A` as name and text. Anything else is a usage error."""
     values: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")

@@ -1,8 +1,8 @@
-"""Values of rows in JSON: Iceberg's single-value form where JSON has no type of its own.
+"""Values of rows in JSON. Types that JSON lacks are in Iceberg's single-value form.
 
-Numbers and booleans are themselves; decimals are text, because a JSON number loses digits in most readers; dates,
-times and UUIDs are text in ISO form, bytes are hexadecimal digits, NaN and the infinities are text.
-Source: Iceberg table specification, "JSON single-value serialization".
+Numbers and booleans are unchanged. Decimals are text, because most readers lose digits of a JSON number. Dates, times
+and UUIDs are text in ISO form, bytes are hexadecimal digits, NaN and the infinities are text. Source: Iceberg table
+specification, "JSON single-value serialization".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def json_rows(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any
 
 
 def json_value(value: Any) -> Any:
-    """A Python value of an Arrow column as JSON has it."""
+    """A Python value of an Arrow column in its JSON form."""
     told: Any = str(value)
     match value:
         case None | bool() | int() | str():

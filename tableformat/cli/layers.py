@@ -1,4 +1,4 @@
-"""`layers`: the files of a snapshot as a picture."""
+"""`layers`: the files of a snapshot as a drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tableformat.cli.options import AsOfOption, BranchOption, SnapshotOption, Ta
 from tableformat.cli.session import Session, view_of
 
 _WIDTH: Final = 100
-"""Characters of a line that goes to a file or a pipe, unless COLUMNS says otherwise."""
+"""Line width for a file or a pipe, unless COLUMNS is set."""
 
 
 def layers(
@@ -33,9 +33,9 @@ def layers(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Draw a table: values of a column across, sequence numbers up, data files and deletes as spans.
+    """Draw a table: column values on the x axis, sequence numbers on the y axis, data files and deletes as spans.
 
-    From metadata alone. Range partitions are a ruler below, with gaps where no partition is.
+    Reads metadata only. Range partitions are a ruler below, with gaps between declared ranges.
     """
     from rich.text import Text
 

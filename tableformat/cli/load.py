@@ -66,8 +66,8 @@ def load(
 ) -> None:
     """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
 
-    Values of CSV and JSON are read as the types of the table's columns. A value of CSV that is empty and without
-    quotes is null. A JSON file is held in memory, the others are read in batches.
+    Values of CSV and JSON are read with the types of the table's columns. An empty CSV value without quotes is null. A
+    JSON file is held in memory, other files are read in batches.
     """
     if upsert and replace_prefix is not None:
         raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
@@ -110,7 +110,7 @@ def emit_loaded(session: Session, table: Table, files: Sequence[Path], result: C
 
 
 def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
-    """The columns of Parquet files. InvalidArgumentError for formats that do not state types."""
+    """The columns of Parquet files. Raises InvalidArgumentError for formats without types."""
     from tableformat.errors import InvalidArgumentError
 
     if any(_FORMATS.get(path.suffix.lower()) != "parquet" for path in paths):
@@ -123,10 +123,10 @@ def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
 
 
 def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[str] = ()) -> Any:
-    """The rows of files of one format with the same columns, read as the types that `schema` has for them. `images`:
-    columns of JSON files whose fields are such columns too, at any depth.
+    """The rows of files with one format and the same columns, read with the types in `schema`. `images`: columns of
+    JSON files whose fields, at any depth, are columns of the table too.
 
-    InvalidArgumentError for another format, for two of them, and for columns that differ.
+    Raises InvalidArgumentError for an unknown format, for several formats, and for columns that differ.
     """
     import pyarrow as pa
 
@@ -145,7 +145,7 @@ def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[
 
 @contextmanager
 def unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
-    """CSV is read in batches, so text in it that is no value is found while rows are written."""
+    """CSV is read in batches, so an invalid value is found only while rows are written."""
     import pyarrow as pa
 
     from tableformat.errors import InvalidArgumentError, RowsRefusedError
@@ -162,7 +162,7 @@ def unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _without_python(error: RowsRefusedError) -> str:
-    """The message, with the first rows in the place of what programs do with them."""
+    """The message with the first refused rows, instead of the advice for programs."""
     rows = error.refused.slice(0, _TOLD_ROWS).to_pylist()
     told = "; ".join(f"row {row['row_index']}: {row['column']} {row['reason']}" for row in rows)
     return (
@@ -171,7 +171,7 @@ def _without_python(error: RowsRefusedError) -> str:
 
 
 def _dataset(paths: Sequence[Path], is_csv: bool, schema: pa.Schema) -> Any:
-    """One over each file, so that each has its columns looked at."""
+    """One dataset over all files, after the columns of each file were checked."""
     import pyarrow.csv as pc
     import pyarrow.dataset as ds
 
@@ -185,13 +185,13 @@ def _dataset(paths: Sequence[Path], is_csv: bool, schema: pa.Schema) -> Any:
 
 
 def _read_json(path: Path, schema: pa.Schema, images: Sequence[str]) -> pa.Table:
-    """Columns that the file has and the table too are read as the table's type; Arrow reads a date from a number
-    alone, so dates are read as text first."""
+    """Columns that the table has too are read with the table's type. Arrow reads dates only from numbers, so dates are
+    read as text first."""
     import pyarrow as pa
     import pyarrow.json as pj
 
     found = pj.read_json(path).schema
-    # A null in a required column is the table's to refuse, and a marker has some (CP-66).
+    # The table refuses nulls in required columns. Markers have such nulls (CP-66).
     target = pa.schema([_as_in_table(field, schema, images) for field in found])
     typed = [field for field in target if field.name in schema.names or field.name in images]
     read = pa.schema([field.with_type(_with_dates_as_text(field.type)) for field in typed])

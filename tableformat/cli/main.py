@@ -1,6 +1,6 @@
-"""The command line: global options, the commands, and how errors are reported.
+"""The command line: global options, the commands, and error reports.
 
-Nothing heavy is imported before a command runs, so that `--help` and completion are quick.
+No large package is imported before a command runs, so that `--help` and completion are fast.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ from tableformat.errors import CommitExitError, CommitInterruptedError
 _VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
 _FLAGS: Final = ("--debug",)
 _COLLECTED_AFTER: Final = 200_000
-"""New objects until garbage is looked for: most of those of a command are of modules that it imports (decision 37)."""
+"""New objects before a garbage collection. Most objects of a command belong to the modules that it imports (decision
+37)."""
 _JSON: Final = "--json"
-"""Short for `--output json`, the name that other commands have for it."""
+"""Short for `--output json`, under the name that other programs use."""
 
 
 def globals_first(arguments: list[str]) -> list[str]:
-    """The arguments with the global options moved to the front: they may stand after the command too."""
+    """The arguments with the global options moved to the front, because they may also follow the command."""
     front: list[str] = []
     rest: list[str] = []
     position = 0
@@ -79,26 +80,26 @@ def globals_first(arguments: list[str]) -> list[str]:
 
 
 def _is_a_file(option: str, value: str) -> bool:
-    """`-o page.svg` is an option of a command, `-o json` the format of the output."""
+    """`-o page.svg` is an option of a command, `-o json` the output format."""
     return option == "-o" and "." in value
 
 
 class ErrorTellingGroup(TyperGroup):
-    """Reports errors in a sentence or two and ends with status 1; `--debug` lets them through."""
+    """Reports errors in one or two sentences and ends with status 1; with `--debug`, errors are not caught."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         open_closed_streams()
         try:
             return super().parse_args(ctx, globals_first(args))
         except OSError as error:
-            # Of --help and --version, which print before there is a session.
+            # An error of --help or --version, which print before a session exists.
             if _is_of_the_command_line(error):
                 raise
             sys.stderr.write(f"Error: {error}\n")
             raise typer.Exit(1) from error
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """With the paragraphs of its help in one line each: the screen breaks them, and not the source."""
+        """The command, with each paragraph of its help on one line, so that lines are wrapped for the screen."""
         command = super().get_command(ctx, cmd_name)
         if command is not None and command.help:
             command.help = "\n\n".join(" ".join(each.split()) for each in command.help.split("\n\n"))
@@ -125,27 +126,27 @@ class ErrorTellingGroup(TyperGroup):
             raise typer.Exit(1) from error
 
     def _options_of(self, ctx: Any) -> set[str]:
-        """Those of the command that was called."""
+        """The options of the called command."""
         command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
         return {name for each in command.params for name in each.opts} if command is not None else set()
 
 
 def open_closed_streams() -> None:
-    """Give standard input, output and error to nothing where the caller has closed them (`>&-`): the next file that is
-    opened would have their number, and get what is printed."""
+    """Open the null device for standard streams that the caller has closed (`>&-`). Otherwise the next opened file
+    would get their number, and the output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free, which is this one.
+            # The new descriptor gets the lowest free number, which is this one.
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
 
 
 def tell(output: Output, error: BaseException, options: Collection[str] = ()) -> None:
-    """Say why the command failed, with the options of the command for the arguments of that name in Python. An
-    unexpected error is reported as such, with the way to its traceback."""
+    """Report why the command failed. Arguments in Python are replaced by the command's options of that name. An
+    unexpected error is reported as such, with the option that shows its traceback."""
 
     def as_option(argument: re.Match[str]) -> str:
         option = f"--{argument[1].replace('_', '-')}"
@@ -158,13 +159,13 @@ def tell(output: Output, error: BaseException, options: Collection[str] = ()) ->
 
 
 def _is_foreseen(error: BaseException) -> bool:
-    """Errors of this library, of the file system and of the catalog's service or database."""
+    """Whether the error is one of this library, of the file system, or of the catalog's service or database."""
     packages = {base.__module__.partition(".")[0] for base in type(error).__mro__}
     return isinstance(error, OSError) or bool(packages & {"tableformat", "pyiceberg", "sqlalchemy"})
 
 
 def _is_of_the_command_line(error: Exception) -> bool:
-    """Usage errors, and a reader that closed the pipe: typer ends these itself."""
+    """Whether typer handles the error itself: usage errors, and a reader that closed the pipe."""
     if isinstance(error, OSError):
         return error.errno == errno.EPIPE
     return type(error).__module__.startswith(("typer.", "click."))
@@ -189,15 +190,15 @@ app = typer.Typer(
 
 
 def run() -> None:
-    """The command of this process, which ends with it."""
+    """Run the command and end the process."""
     gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
     atexit.register(_end_quickly)
     app(prog_name="tableformat")
 
 
 def _end_quickly() -> None:
-    """An interpreter that ends looks for garbage in all modules, several times, and nobody waits for what it finds
-    (decision 37). Only DuckDB does, which complains of objects of its own that are left."""
+    """Skip garbage collection at exit: the interpreter would search all modules several times, for nothing (decision
+    37). Not for DuckDB, which complains about its remaining objects."""
     if "duckdb" not in sys.modules:
         gc.freeze()
 
@@ -229,7 +230,7 @@ def main(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options that every command takes, before or after its name."""
+    """Options of every command, before or after its name."""
     context.obj = Session(
         Output(output), catalog, parse_options(catalog_option or [], hint="--catalog-option"), is_debugging=debug
     )

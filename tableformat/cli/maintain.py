@@ -30,7 +30,7 @@ def convert_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Turn equality and range deletes into position deletes, after which every Iceberg engine reads the table."""
+    """Convert equality and range deletes to position deletes, so that every Iceberg engine can read the table."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -48,7 +48,7 @@ def apply_retention(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Delete the rows that the property tableformat.retain no longer keeps, reading none."""
+    """Delete the rows that the property tableformat.retain no longer keeps. No existing data is read."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     tried = handle.maintenance.apply_retention(dry_run=True)
@@ -65,7 +65,7 @@ def drop_dead_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Drop delete files that match no row any more, each with the proof. Opens no data file."""
+    """Drop delete files that match no row any more, each with a proof. Opens no data file."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -80,7 +80,7 @@ def merge_range_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Merge the range delete files of many commits, so that planning a scan opens few. Opens no data file."""
+    """Merge the range delete files of many commits, so that planning a scan opens fewer files. Opens no data file."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -99,7 +99,7 @@ def rewrite_position_delete_files(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Put the position deletes of each data file together in one file. Opens no data file."""
+    """Merge the position deletes of each data file into one file. Opens no data file."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -122,7 +122,7 @@ def rewrite_manifests(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Put manifest entries together by partition, so that filtered scans read few manifests."""
+    """Group manifest entries by partition, so that filtered scans read fewer manifests."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -146,7 +146,7 @@ def compute_table_stats(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Count the distinct values of columns for the optimizers of engines, in a statistics file."""
+    """Count the distinct values of columns into a statistics file, for the optimizers of engines."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -171,7 +171,7 @@ def publish(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Convert a branch and move the branch that other engines read forward to it."""
+    """Convert a branch, and move the branch that other engines read forward to it."""
     from tableformat.commit.publish_target import publish_target_of
 
     session = Session.of(context)
@@ -183,7 +183,7 @@ def publish(
 
 
 def emit_result(session: Session, table: Table, result: Any) -> None:
-    """The fields of a job's result, or what people read of them."""
+    """Print the fields of a job's result as JSON, or as text."""
     from tableformat.display.jobs import render_job, result_dict
 
     session.output.emit(lambda: {"table": table.name, **result_dict(result)}, lambda: render_job(result, table.name))

@@ -97,8 +97,8 @@ JobBranchOption = Annotated[
 
 
 def batch_of(application_id: str | None, batch_id: str | None, if_unchanged_since: int | None = None) -> CommitKeywords:
-    """The names of a batch, and the snapshot of CP-83, as options of a commit; a usage error for a name without the
-    other (CP-14)."""
+    """The commit options for a batch, and for the snapshot of CP-83. One of the two names without the other is a usage
+    error (CP-14)."""
     if (application_id is None) != (batch_id is None):
         raise typer.BadParameter("--application-id and --batch-id name a batch together: give both or none.")
     commit: CommitKeywords = {} if application_id is None else {"application_id": application_id, "batch_id": batch_id}
@@ -117,12 +117,12 @@ def names_of(text: str | None) -> list[str] | None:
 
 
 def names_of_all(texts: Sequence[str] | None) -> list[str]:
-    """Those of an option that may be repeated, together."""
+    """The names from all uses of a repeatable option."""
     return [name for text in texts or () for name in names_of(text) or ()]
 
 
 def parse_options(options: Sequence[str], *, hint: str) -> dict[str, str]:
-    """NAME=VALUE texts as a mapping; `hint` is the option that they were given with."""
+    """NAME=VALUE texts as a mapping; `hint` is the name of the option."""
     parsed = {}
     for option in options:
         name, separator, value = option.partition("=")

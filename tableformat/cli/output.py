@@ -1,4 +1,4 @@
-"""Where output goes: one document or one rendering on stdout, everything else on stderr."""
+"""Output of commands: one document or one rendering on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _SPOOLED_BYTES = 16_000_000
 """Rows in JSON up to this size stay in memory until they are printed."""
 _UNWRAPPED_WIDTH = 10_000
-"""Columns of output that goes to a file or a pipe: lines stay whole for grep and awk."""
+"""Line width of output to a file or a pipe: lines stay whole for grep and awk."""
 
 
 class OutputFormat(StrEnum):
-    """What stdout is for."""
+    """The format of stdout."""
 
     TEXT = "text"
     JSON = "json"
@@ -39,37 +39,37 @@ class Output:
         return self.format is OutputFormat.JSON
 
     def emit(self, document: Callable[[], dict[str, Any]], rendering: Callable[[], RenderableType]) -> None:
-        """Print the result: the JSON document, or what people read. Only the one that is wanted is made."""
+        """Print the result as a JSON document or as text. Only the requested form is computed."""
         if self.is_json:
             self.write(json.dumps(document(), indent=2, default=str, ensure_ascii=False, allow_nan=False) + "\n")
         else:
             self._render(rendering())
 
     def _render(self, rendering: RenderableType) -> None:
-        # What does not wrap is longer than the screen, and nothing is cut off.
+        # Lines that do not wrap may be longer than the screen, but nothing is cut off.
         at = console(sys.stdout)
         if at.is_terminal:
             at.print(rendering, crop=False)
             return
         with at.capture() as captured:
             at.print(rendering, crop=False)
-        # The padding of the last column is for screens.
+        # The padding of the last column is only useful on screens.
         self.write(*(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
     def write(self, *parts: str) -> None:
-        """Print text to stdout as it is."""
+        """Print text to stdout unchanged."""
         sys.stdout.writelines(parts)
 
     def flush(self) -> None:
-        """Hand over what was printed, where more comes later: to a file or a pipe it is kept back otherwise."""
+        """Flush the output if more follows later. Otherwise a file or a pipe would get it late."""
         sys.stdout.flush()
 
     def note(self, *lines: str) -> None:
-        """Write a note beside the result, on stderr."""
+        """Write a note to stderr."""
         sys.stderr.writelines(f"{line}\n" for line in lines)
 
     def error(self, error: BaseException, message: str) -> None:
-        """Report why the command failed, on stderr: a JSON object when the output is JSON."""
+        """Report the error on stderr, as a JSON object if the output is JSON."""
         if self.is_json:
             document = {"error": {"type": type(error).__name__, "message": message}}
             self.note(json.dumps(document, ensure_ascii=False))
@@ -79,7 +79,7 @@ class Output:
         console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), message), soft_wrap=True)
 
     def progress_console(self) -> Console | None:
-        """Where to draw progress; None when stderr is no terminal."""
+        """The console for progress bars; None if stderr is not a terminal."""
         at = console(sys.stderr)
         return at if at.is_terminal else None
 
@@ -89,10 +89,10 @@ class Output:
         batches: Iterable[list[dict[str, Any]]],
         after: Callable[[], dict[str, Any]],
     ) -> None:
-        """One JSON document of rows: `columns`, `rows`, and what `after` returns at the end.
+        """Print one JSON document: `columns`, `rows`, and the fields that `after` returns at the end.
 
-        Kept in a temporary file until it is complete: a failure in the middle prints no half document, and memory does
-        not grow with the rows.
+        It is kept in a temporary file until it is complete. A failure prints no partial document, and memory does not
+        grow with the rows.
         """
         with tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES, mode="w+", encoding="utf-8") as document:
             document.writelines(('{\n"columns": ', json.dumps(list(columns), ensure_ascii=False), ',\n"rows": ['))
@@ -110,8 +110,8 @@ class Output:
 
 
 def console(stream: TextIO) -> Console:
-    """A rich console that wraps only for a terminal or where COLUMNS asks for it, and reads no markup:
-    names and values of users have brackets too."""
+    """A rich console that wraps lines only on a terminal, or if COLUMNS is set. It ignores markup, because names and
+    values of users may contain brackets."""
     from rich.console import Console
 
     has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()

@@ -1,4 +1,4 @@
-"""`partitions`, `alter-partitions`, `advance-window`, `retire`, `restore`: which ranges of a table exist."""
+"""`partitions`, `alter-partitions`, `advance-window`, `retire`, `restore`: the declared ranges of a table."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def partitions(
         bool, typer.Option("--history", help="List the changes of the ranges, as far as the metadata log goes.")
     ] = False,
 ) -> None:
-    """List the range partitions of a table, empty and retired ones included, with what lies in them. Reads metadata
-    alone."""
+    """List the range partitions of a table, including empty and retired ones, with their contents. Reads metadata only."""
     from tableformat.display.grid import Column, grid
     from tableformat.operations.inspect import Inspect
 
@@ -103,7 +102,7 @@ def alter_partitions(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Change which ranges of a table exist, in one commit."""
+    """Change the declared ranges of a table in one commit."""
     from tableformat.range_partitions.range_text import parse_end, parse_range
 
     session = Session.of(context)
@@ -135,7 +134,7 @@ def advance_window(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Add partitions ahead of now, and drop those that are older than the table retains."""
+    """Add future partitions, and drop those that are older than the table's retention."""
     from tableformat.range_partitions.range_text import parse_end
 
     session = Session.of(context)
@@ -156,7 +155,7 @@ def retire(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Drop partitions and keep their files under a tag, from which `restore` brings them back."""
+    """Drop partitions and keep their files under a tag; `restore` brings them back."""
     from tableformat.range_partitions.range_text import parse_range
 
     session = Session.of(context)
@@ -189,7 +188,7 @@ def restore(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Bring back what was retired under a tag."""
+    """Bring back the partitions that were retired under a tag."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     _tell(session, handle, handle.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))

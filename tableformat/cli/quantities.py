@@ -13,24 +13,25 @@ _BYTES: Final = {
     **{unit: 1_000**power for power, unit in enumerate(("kb", "mb", "gb", "tb", "pb"), 1)},
     **{unit: 1_024**power for power, unit in enumerate(("kib", "mib", "gib", "tib", "pib"), 1)},
 }
-"""Decimal units, as all figures of the command line; `MiB` and its like are there for who counts in those."""
+"""Decimal units, as in all output of the command line. Binary units such as `MiB` are accepted too."""
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def parse_size(text: str, option: str) -> int:
-    """Bytes. InvalidArgumentError names the option."""
+    """A size in bytes. Raises InvalidArgumentError with the name of the option."""
     return int(_parse(text, _BYTES, f"{option}: {text!r} is no size; write bytes or a unit, such as 512MB or 2GiB."))
 
 
 def parse_duration(text: str, option: str) -> float:
-    """Seconds. InvalidArgumentError names the option."""
+    """A duration in seconds. Raises InvalidArgumentError with the name of the option."""
     return _parse(
         text, _SECONDS, f"{option}: {text!r} is no duration; write a number and s, m, h, d or w, such as 30m."
     )
 
 
 def parse_moment(text: str, option: str) -> int:
-    """Milliseconds since 1970-01-01 UTC of a time, or of so long ago. InvalidArgumentError for text that is neither."""
+    """Milliseconds since 1970-01-01 UTC for a time, or for a duration before now. Raises InvalidArgumentError for other
+    text."""
     from tableformat.cli.session import local_ms
     from tableformat.errors import InvalidArgumentError
 

@@ -1,4 +1,4 @@
-"""`head`, `query` and `explain`: rows, SQL, and why a scan reads what it reads."""
+"""`head`, `query` and `explain`: rows, SQL, and the reasons for reading files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 10_000
 _PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
-"""What DuckDB answers to EXPLAIN: a drawing of several lines, printed as it is."""
+"""The columns of DuckDB's answer to EXPLAIN: a drawing of several lines, which is printed unchanged."""
 
 
 _TABLES: Final = """
     SELECT schema_name || '.' || view_name AS name FROM duckdb_views()
     WHERE database_name = current_database() AND NOT internal ORDER BY name"""
-"""In the place of SHOW TABLES, which would list the datasets behind the tables."""
+"""Used instead of SHOW TABLES, which would list the datasets behind the tables."""
 
 
 class QueryFailedError(InvalidArgumentError):
@@ -81,8 +81,8 @@ def query(
 ) -> None:
     """Run SQL over all tables of the catalog with DuckDB.
 
-    One table is read at another state by "FROM db.t AT (VERSION => 8423)", a snapshot id or the name of a tag or branch
-    in quotes, or "AT (TIMESTAMP => '2026-01-31')"; the options for time travel are for all tables.
+    To read one table at another state, write "FROM db.t AT (VERSION => 8423)", with a snapshot id or the quoted name of
+    a tag or branch, or "AT (TIMESTAMP => '2026-01-31')". The options for time travel apply to all tables.
     """
     import duckdb
 
@@ -119,8 +119,8 @@ def explain(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Explain which files a scan reads, which deletes apply to them, and why. Reads metadata and range deletes only,
-    unless told to --analyze."""
+    """Explain which files a scan reads, which deletes apply to them, and why. Without --analyze, only metadata and
+    range deletes are read."""
     from tableformat.display.explain import render_explanation
     from tableformat.display.summary import name_of
     from tableformat.scan.scan import Scan
@@ -156,7 +156,8 @@ def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | 
 
 
 def _refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
-    """What DuckDB can make in the attached catalog is in its memory, and gone with the command."""
+    """Refuse statements that create or change tables of the catalog: DuckDB would do it in its memory only, and the
+    result would be lost with the command."""
     from tableformat.engines import sql_changes
 
     changed = sql_changes.change_of(connection, sql)
@@ -170,7 +171,7 @@ def _refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names with a number where one occurs again: `a`, `a_1`."""
+    """The names, with a number if one occurs again: `a`, `a_1`."""
     taken: list[str] = []
     for name in names:
         candidates = (f"{name}_{number}" if number else name for number in itertools.count())
@@ -179,5 +180,5 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    """DuckDB's message without the picture of the SQL text."""
+    """DuckDB's message without the excerpt of the SQL text."""
     return " ".join(str(error).partition("\n\nLINE ")[0].split())

@@ -32,7 +32,7 @@ def rollback(
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Make an earlier snapshot current again. Nothing is removed: the snapshots left behind stay readable by id."""
+    """Make an earlier snapshot current again. Nothing is removed: the later snapshots stay readable by id."""
     from rich.text import Text
 
     from tableformat.display.text import counted
@@ -74,7 +74,7 @@ def tag(
     *,
     delete: Annotated[bool, typer.Option("--delete", "-d", help="Remove the tag.")] = False,
 ) -> None:
-    """Name a snapshot so that it is kept and found again; list or remove such names."""
+    """Name a snapshot, so that it is kept and can be found again; list or remove such names."""
     from rich.text import Text
 
     if name is None and delete:

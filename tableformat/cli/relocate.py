@@ -1,4 +1,4 @@
-"""`relocate`: rewrite a lake's metadata to where it is, or copy its tables to another lake."""
+"""`relocate`: updates the locations in a lake's metadata, or copies its tables to another lake."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def relocate(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Back up and restore (--to), or rewrite the metadata of a lake that was moved or copied to where it is now."""
+    """Back up and restore (--to), or update the metadata of a lake that was moved or copied."""
     from tableformat.display.jobs import result_dict
     from tableformat.display.relocation import render_relocation
     from tableformat.errors import InvalidArgumentError

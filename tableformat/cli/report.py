@@ -1,4 +1,4 @@
-"""`report`: a table on one page of HTML."""
+"""`report`: one HTML page about a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(
 ) -> None:
     """Write a page about a table: health, layers, schema, snapshots, properties. It has no script and needs no network.
 
-    Reads metadata, and range delete files as planning a scan does.
+    Reads metadata, and range delete files like the planning of a scan.
     """
     from rich.text import Text
 

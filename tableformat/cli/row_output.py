@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
 
 TEXT_ROWS: Final = 100
-"""Rows that are printed for people when nobody says how many."""
+"""Rows that are printed as text by default."""
 
 
 class Taken:
@@ -43,7 +43,8 @@ def print_rows(
     *,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Rows as a grid, or one JSON document that is written as the rows come, with what is to be said about them."""
+    """Print rows as a grid, or as one JSON document that is written while the rows arrive. `about` has additional
+    fields of that document."""
     import pyarrow as pa
 
     from tableformat.cli.json_values import json_rows
@@ -65,6 +66,6 @@ def print_rows(
 
 
 def iceberg_type(field: pa.Field, schema: Schema) -> str:
-    """The column's type as Iceberg names it; nested columns, which may be cut down, as Arrow does."""
+    """The column's type under Iceberg's name. Nested columns, which may be reduced to some fields, have Arrow's name."""
     known = next((column.field_type for column in schema.fields if column.name == field.name), None)
     return str(known) if known is not None and known.is_primitive else str(field.type)

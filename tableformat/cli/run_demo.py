@@ -16,7 +16,7 @@ from tableformat.cli.session import Session
 
 
 class Writer(StrEnum):
-    """Who writes the stream."""
+    """The writers of the stream."""
 
     AUTO = "auto"
     SPARK = "spark"
@@ -33,7 +33,7 @@ def demo(
     batches: Annotated[int | None, typer.Option(min=2, help="Micro-batches of the stream.")] = None,
     messages: Annotated[int | None, typer.Option(min=1, help="Messages of a batch.")] = None,
 ) -> None:
-    """Run the main job: replace rows by key prefix in a stream, query, travel back, convert, read with PyIceberg."""
+    """Run the main job: replace rows by key prefix in a stream, query, time travel, convert, read with PyIceberg."""
     from dataclasses import replace
 
     from tableformat.demo.messages import MessagePlan
@@ -42,7 +42,7 @@ def demo(
     session = Session.of(context)
     changes = {"batch_count": batches, "messages_per_batch": messages}
     plan = replace(MessagePlan(), **{name: value for name, value in changes.items() if value is not None})
-    # With JSON progress is reported on stderr, and only the report is on stdout.
+    # With JSON, progress is written to stderr, and only the report to stdout.
     stream = sys.stderr if session.output.is_json else sys.stdout
     report = run_demo(directory, writer.value, console(stream), plan)
     if session.output.is_json:

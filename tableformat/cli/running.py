@@ -1,4 +1,4 @@
-"""Runs a maintenance job with a progress bar, and reports what was committed when Ctrl-C stops it."""
+"""Runs a maintenance job with a progress bar, and reports the commits if Ctrl-C stops it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from tableformat.table import Table
 
 INTERRUPTED: Final = 130
-"""Status of a command that Ctrl-C ended, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 
 JOBS_DONE: Final = "jobs"
-"""What a run of several jobs counts beside the steps of each (MT-60)."""
+"""Unit of progress in a run of several jobs, besides the steps of each job (MT-60)."""
 
 
 @contextmanager
 def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterator[Progress | None]:
-    """Draws the progress of a job on the table. Ctrl-C ends the command: jobs remove what they have not committed, and
-    what was committed is reported."""
+    """Draw the progress of a job on the table. Ctrl-C ends the command: jobs remove their uncommitted files, and the
+    commits are reported."""
     from tableformat.errors import CommitInterruptedError
 
     branch_before = table.snapshot_id
@@ -47,7 +47,7 @@ def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterato
 
 @contextmanager
 def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
-    """A progress bar that a job drives, and a second one for a run of several; None, and nothing drawn, without a
+    """A progress bar for a job, and a second one for a run of several jobs. None, without any drawing, if there is no
     console."""
     if console is None:
         yield None

@@ -1,4 +1,4 @@
-"""The global options of every command, and the catalog and the table that they name."""
+"""The global options of every command, and the catalog and table that they name."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Session:
 
     output: Output
     catalog_name: str | None
-    """As `--catalog` or the environment gave it; None for the default."""
+    """The value of `--catalog` or of the environment variable; None for the default."""
     catalog_options: Mapping[str, str] = field(default_factory=dict)
     is_debugging: bool = False
-    """Errors end in their traceback."""
+    """Whether errors show their traceback."""
 
     @classmethod
     def of(cls, context: typer.Context) -> Session:
@@ -43,8 +43,8 @@ class Session:
         return session
 
     def catalog(self, *, makes_lake: bool = False) -> Catalog:
-        """Open the catalog. One that is missing is made only where `makes_lake` says so, in the directory that is named
-        or the default one; else CatalogNotFoundError says what to do."""
+        """Open the catalog. A missing catalog is created only with `makes_lake`, in the named directory or in the
+        default one. Otherwise CatalogNotFoundError is raised, with advice."""
         from tableformat import open_catalog
 
         if makes_lake:
@@ -55,7 +55,7 @@ class Session:
         return open_catalog(name, **self.catalog_options)
 
     def command(self, words: str, *, branch: str) -> str:
-        """A command to paste that goes to the same catalog and branch."""
+        """A command for the same catalog and branch, ready to paste."""
         is_named = self.catalog_name is not None and os.environ.get(CATALOG_VARIABLE) != self.catalog_name
         catalog = f" --catalog {shlex.quote(self.catalog_name or '')}" if is_named else ""
         return f"tableformat{catalog} {words}" + (f" --branch {shlex.quote(branch)}" if branch != "main" else "")
@@ -70,7 +70,7 @@ class Session:
         return _load(self.catalog(), name, branch)
 
     def writable_table(self, name: str, branch: str | None = None) -> Table:
-        """A table to change: one of the catalog. UnsupportedFeatureError for a path."""
+        """A table to change, which has to be in the catalog. Raises UnsupportedFeatureError for a path."""
         from tableformat.errors import UnsupportedFeatureError
 
         if is_path(name):
@@ -89,9 +89,9 @@ def view_of(
     tag: str | None = None,
     branch: str | None = None,
 ) -> SnapshotView:
-    """The snapshot that the time travel options choose on a table that was loaded at `branch`.
+    """The snapshot selected by the time travel options, on a table that was loaded at `branch`.
 
-    A time without a zone is local time, as the command line prints it.
+    A time without a zone is local time, as in the output of the command line.
     """
     from tableformat.errors import InvalidArgumentError
 
@@ -106,7 +106,7 @@ def view_of(
 
 
 def local_ms(moment: str) -> int:
-    """Milliseconds since 1970 of ISO 8601 text, which is local time where it states no zone."""
+    """Milliseconds since 1970 for ISO 8601 text, in local time if it has no zone."""
     from datetime import datetime
 
     from tableformat.errors import InvalidArgumentError
@@ -130,7 +130,7 @@ def is_path(name: str) -> bool:
 
 
 def _load(catalog: Catalog, name: str, branch: str) -> Table:
-    """TableNotFoundError also for a name without a namespace, with the tables that are called so."""
+    """Load a table. A name without a namespace also raises TableNotFoundError, with the tables of that name."""
     from tableformat.errors import TableNotFoundError
 
     if "." in name:
@@ -141,7 +141,7 @@ def _load(catalog: Catalog, name: str, branch: str) -> Table:
 
 
 def _default_catalog() -> str:
-    """`lake/` where there is one, then the catalog `default` of PyIceberg's configuration."""
+    """`lake/` if it is a catalog, then the catalog `default` in PyIceberg's configuration."""
     from pyiceberg.catalog import list_catalogs
 
     from tableformat.errors import CatalogNotFoundError
@@ -159,7 +159,7 @@ def _default_catalog() -> str:
 
 
 def _require_existing(name: str, options: Mapping[str, str]) -> None:
-    """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
+    """A mistyped directory is an error, not a new empty catalog. `open_catalog` checks names and other locations."""
     from pyiceberg.catalog import list_catalogs
 
     from tableformat.catalogs.lake_directory import refuse_table_directory

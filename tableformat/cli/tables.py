@@ -1,4 +1,4 @@
-"""`ls`, `show`, `history`, `files`, `deletes`: describe tables from metadata alone."""
+"""`ls`, `show`, `history`, `files`, `deletes`: describe tables by their metadata only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ls(
 
 
 def _summaries(session: Session, catalog: Catalog, identifiers: list[str]) -> dict[str, TableSummary]:
-    """LK-2: one that cannot be read is told, and stops no other."""
+    """LK-2: a table that cannot be read is reported, and the others are listed."""
     from tableformat.display.summary import summarize
     from tableformat.errors import TableFormatError
 
@@ -149,7 +149,7 @@ def deletes(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """List the delete files of a table, oldest first, and what they delete."""
+    """List the delete files of a table, oldest first, and the rows that they delete."""
     from tableformat.display.files import DeleteListing, delete_entries, path_that_ends
     from tableformat.display.summary import name_of
     from tableformat.operations.inspect import Inspect
@@ -175,7 +175,7 @@ def deletes(
 
 
 def _listed(catalog: Catalog, namespace: str | None) -> tuple[list[str], list[str]]:
-    """Namespaces and the identifiers of their tables. NamespaceNotFoundError with the nearest name."""
+    """Namespaces and the identifiers of their tables. Raises NamespaceNotFoundError with the nearest name."""
     from tableformat.errors import NamespaceNotFoundError, nearest_hint
 
     namespaces = catalog.list_namespaces(recursive=True)

@@ -59,7 +59,7 @@ def restore_rows(
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
 ) -> None:
-    """Give the rows that match the state of an earlier snapshot. Other rows stay as they are.
+    """Restore the matching rows to the state of an earlier snapshot. Other rows are unchanged.
 
     Example: tableformat restore-rows shop.orders --where "customer = 'ann'" --as-of 2026-01-31T12:00
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _TAKES_AWAY = ("expire_snapshots", "remove_orphan_files")
 _COMMANDS = {"table.range_partitions.advance": "advance_window", "table.range_partitions.list": "partitions"}
-"""Commands that do not have the name of the method."""
+"""Commands whose name differs from the name of the method."""
 
 
 def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
@@ -75,9 +75,9 @@ def maintain(
 ) -> None:
     """Run all jobs in a safe order, within budgets: deletes, files, manifests, publish, old snapshots, orphan files.
 
-    Ends with status 1 when a job failed; running out of time is no failure. With --watch it is a service for many
-    tables: small merges as writers leave files behind, those first that gain most, and old snapshots as far as each
-    table says; budgets are the tables' own properties.
+    Ends with status 1 if a job failed; running out of time is not a failure. With --watch it runs as a service for many
+    tables: it merges small files as they appear, those with the highest gain first, and expires snapshots by the
+    settings of each table. Budgets are then the tables' own properties.
     """
     if watch:
         refuse_with_watch(
@@ -117,8 +117,8 @@ def upkeep(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Do now what writers do with tableformat.upkeep=writer: merge small files in levels, convert equality deletes that
-    are many, and expire old snapshots as far as the table says."""
+    """Run the upkeep of writers with tableformat.upkeep=writer now: merge small files in levels, convert equality
+    deletes if there are many, and expire old snapshots by the settings of the table."""
     from rich.text import Text
 
     session = Session.of(context)
@@ -141,7 +141,7 @@ def upgrade(
     format_version: Annotated[int, typer.Option(metavar="N", help="The version of Iceberg's format.")] = 3,
     yes: YesOption = False,
 ) -> None:
-    """Bring a table to a newer format version; version 3 has deletion vectors and row ids. There is no way back."""
+    """Upgrade a table to a newer format version. Version 3 has deletion vectors and row ids. It cannot be undone."""
     from rich.text import Text
 
     session = Session.of(context)
@@ -159,7 +159,7 @@ def upgrade(
 
 
 def with_commands(session: Session, found: TableHealth, table: Table) -> TableHealth:
-    """The health of a table with commands to paste in the place of Python."""
+    """The health of a table, with commands to paste instead of Python calls."""
     from dataclasses import replace
 
     findings = [
@@ -172,7 +172,7 @@ def with_commands(session: Session, found: TableHealth, table: Table) -> TableHe
 
 
 def command_words(call: str, table: Table) -> str:
-    """The command line for a finding's Python: `table.maintenance.compact(depth="fold")` is `compact db.t --depth
+    """The command line for a finding's Python call: `table.maintenance.compact(depth="fold")` is `compact db.t --depth
     fold`. Commands and options have the names of the methods and their arguments."""
     method, arguments = _parsed(call)
     words = [method.replace("_", "-"), table.name]
@@ -182,7 +182,7 @@ def command_words(call: str, table: Table) -> str:
 
 
 def _branch_of(call: str, table: Table) -> str:
-    """Jobs of the whole table, and those that name their branch, take no --branch."""
+    """Jobs for the whole table, and jobs whose arguments name the branch, do not take --branch."""
     method, _ = _parsed(call)
     return "main" if method in (*_TAKES_AWAY, "publish") else table.branch
 

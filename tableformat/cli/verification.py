@@ -1,4 +1,4 @@
-"""`verify`: whether a table is what its metadata says, and mending what loses nothing."""
+"""`verify`: checks a table against its metadata, and repairs problems if nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def verify(
     dry_run: DryRunOption = False,
     branch: BranchOption = None,
 ) -> None:
-    """Check that every file is there and is what the metadata says, and tell what to do where it is not.
+    """Check that every file exists and is as the metadata says, and advise what to do otherwise.
 
-    Ends with status 1 when a finding is an error: rows that cannot be read, or that a reader may get wrong.
+    Ends with status 1 if a finding is an error: rows that cannot be read, or that a reader may get wrong.
     """
     from tableformat.display.verification import render_verification
 

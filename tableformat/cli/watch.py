@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def refuse_with_watch(options: Mapping[str, object]) -> None:
-    """Budgets of one run mean nothing for a service."""
+    """A usage error for budgets of a single run, which have no meaning for a service."""
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise typer.BadParameter(f"{', '.join(given)} cannot be used with --watch.")
@@ -27,8 +27,8 @@ def refuse_with_watch(options: Mapping[str, object]) -> None:
 def watch_tables(
     session: Session, names: Sequence[str], *, interval: str, run_for: str | None, branch: str | None
 ) -> None:
-    """Look at the tables every `interval`, and do what is due, one table at a time. Ctrl-C ends it. MT-101: a catalog
-    that cannot be reached is told, and asked again, but where it was not there from the beginning."""
+    """Check the tables every `interval` and run the due upkeep, one table at a time, until Ctrl-C. MT-101: if the
+    catalog cannot be reached, this is reported and tried again, except in the first round."""
     from tableformat.cli.quantities import parse_duration
     from tableformat.errors import StorageError
     from tableformat.markup.figures import counted
@@ -63,8 +63,8 @@ def watch_tables(
 
 
 def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | None, branch: str) -> Iterator[Table]:
-    """MT-88: the tables of which upkeep is due, best first. Those that went away meanwhile are left out, and one
-    that cannot be looked at is told, and stops no other."""
+    """MT-88: the tables whose upkeep is due, highest gain first. Tables dropped in the meantime are left out. A table
+    that cannot be checked is reported, and the others are still checked."""
     from tableformat.errors import SnapshotNotFoundError, TableFormatError, TableNotFoundError
     from tableformat.maintenance.upkeep.debt import Debt
     from tableformat.maintenance.upkeep.policy import UpkeepPolicy
@@ -88,15 +88,15 @@ def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | 
 
 
 def is_off(table: Table) -> bool:
-    """Whether the table says that nobody is to keep it."""
+    """Whether the table's properties turn upkeep off."""
     from tableformat.properties import UPKEEP
 
     return table.properties.get(UPKEEP, "").lower() == "off"
 
 
 def _keep(session: Session, table: Table, *, is_named: bool) -> None:
-    """One table. What goes wrong with it is told, and the others go on. MT-101: it may have gone, or want no upkeep any
-    more, while those before it were kept."""
+    """Run the upkeep of one table. Errors are reported, and the other tables are still processed. MT-101: the table may
+    have been dropped, or its upkeep turned off, while the tables before it were processed."""
     from tableformat.errors import (
         CommitExitError,
         CommitInterruptedError,
@@ -126,7 +126,7 @@ def _keep(session: Session, table: Table, *, is_named: bool) -> None:
 
 
 def told_of(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
-    """What all rounds did together."""
+    """The sums over all rounds."""
     return {
         "table": name,
         "merged_data_files_count": sum(each.merged_data_files_count for each in results),
@@ -140,7 +140,7 @@ def told_of(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
 
 
 def line_of(name: str, results: Sequence[UpkeepResult]) -> str:
-    """The same for people."""
+    """The same as text."""
     told = told_of(name, results)
     return (
         f"{name}: {told['merged_data_files_count']:,} data files became "

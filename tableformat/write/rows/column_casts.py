@@ -164,7 +164,7 @@ def _cast_floating(target: pa.DataType) -> ArrayCast:
 
 def _decimal_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None:
     if pa.types.is_integer(source):
-        # Twenty digits hold every 64-bit integer. Arrow requires a type that can hold all of them, whatever the actual
+        # Twenty digits hold every 64-bit integer. Arrow requires a type that can hold all of them, before it checks the
         # values.
         wide = pa.decimal256(20 + target.scale, target.scale)
         from_wide = _decimal_cast(wide, target)
