@@ -67,7 +67,7 @@ def load(
     """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
 
     Values of CSV and JSON are read with the types of the table's columns. An empty CSV value without quotes is null. A
-    JSON file is held in memory, other files are read in batches.
+    JSON file is held in memory, the others are read in batches.
     """
     if upsert and replace_prefix is not None:
         raise typer.BadParameter("give --upsert or --replace-prefix, not both.")

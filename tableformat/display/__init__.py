@@ -1,4 +1,4 @@
 """Renders results of the library as text and tables: plain functions from results to rich renderables.
 
-Nothing here reads a table or decides anything; the command line and notebooks print what it returns.
+This package does not read tables and makes no decisions. The command line and notebooks print its output.
 """

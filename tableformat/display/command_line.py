@@ -1,4 +1,4 @@
-"""Commands that a page tells: one line each however narrow the screen is, since they are pasted into a shell."""
+"""Renders commands on one line each, even on a narrow screen, because users paste them into a shell."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from rich.text import Text
 
 
 def command_line(command: str) -> Text:
-    """The command, indented, and never wrapped."""
+    """The command, indented and never wrapped."""
     return Text(f"    {command}", style="cyan", no_wrap=True, overflow="ignore")

@@ -1,4 +1,4 @@
-"""Renders a compaction before and after it, and gives it as plain data."""
+"""Renders the plan and the result of a compaction, also as plain data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KIND_STYLES = {GroupKind.DROP: "red", GroupKind.FOLD: "yellow", GroupKind.MERGE
 
 
 def plan_dict(plan: CompactionPlan) -> dict[str, Any]:
-    """The groups with what each costs and saves; `saved_per_byte` is null where nothing is rewritten."""
+    """The groups with their cost and savings. `saved_per_byte` is null if nothing is rewritten."""
     groups = plan.to_arrow().to_pylist()
     for group in groups:
         group["saved_per_byte"] = group["saved_per_byte"] if group["rewritten_bytes"] else None
@@ -34,7 +34,7 @@ def plan_dict(plan: CompactionPlan) -> dict[str, Any]:
 
 
 def render_plan(result: CompactResult, metadata: TableMetadata, name: str, command: str) -> RenderableType:
-    """The groups of a dry run in the order in which they would be rewritten, and why."""
+    """The groups of a dry run in the order of their rewrite, with reasons."""
     plan, removed = result.plan, _removed(result)
     assert plan is not None, "a dry run has a plan"
     if not plan.groups:
@@ -70,7 +70,7 @@ def render_plan(result: CompactResult, metadata: TableMetadata, name: str, comma
 
 
 def render_compaction(result: CompactResult, name: str) -> RenderableType:
-    """What was compacted."""
+    """The result of a compaction."""
     removed = _removed(result)
     if not (result.group_count or result.failed_group_count or removed or result.not_dropped_because):
         return Text(f"{name}: nothing to compact.")
@@ -105,7 +105,7 @@ def _group_row(group: CompactionGroup, partition: list[str]) -> list[str | Text]
 
 
 def _partition_texts(plan: CompactionPlan, metadata: TableMetadata) -> list[str]:
-    """Of each group; empty text where it has no partition."""
+    """The partition of each group; empty text without a partition."""
     column = partition_column(metadata, [group.data_files[0] for group in plan.groups])
     values = [None] * len(plan.groups) if column is None else column.to_pylist()
     specs = [metadata.specs()[group.spec_id] for group in plan.groups]
@@ -118,7 +118,7 @@ def _left_out(plan: CompactionPlan) -> str:
 
 
 def _removed(result: CompactResult) -> str:
-    """The delete files that left, or would leave; empty for none."""
+    """The delete files that were removed, or would be; empty for none."""
     kinds = (
         ("position delete file", result.removed_position_delete_files_count),
         ("deletion vector", result.removed_deletion_vectors_count),

@@ -1,5 +1,5 @@
-"""Renders `Scan.explain()`: the funnel from live files to files read, what the steps took, then each file with its
-reasons."""
+"""Renders `Scan.explain()`: the reduction from live files to files read, the measures of the steps, then each file with
+its reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STYLES: Final = {"clean": "green", "partial": "yellow", "covered": "cyan"}
 
 
 def render_explanation(explanation: ScanExplanation, *, title: str, location: str) -> RenderableType:
-    """`title` says what is scanned in the user's words; paths are relative to `location`."""
+    """`title` describes the scan in the user's words; paths are relative to `location`."""
     parts: list[RenderableType] = [Text(title, style="bold"), facts(_funnel(explanation))]
     if explanation.steps:
         columns = [Column(name, is_number=place > 0) for place, name in enumerate(STEP_COLUMNS)]

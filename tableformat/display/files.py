@@ -25,7 +25,7 @@ from tableformat.metadata.partition_text import human_text
 
 ALL_PARTITIONS: Final = "all"
 _WIDE: Final = 150
-"""Characters from which on a delete file and its description fit on one line."""
+"""Minimum width at which a delete file and its description are on one line."""
 _POSITIONAL: Final = ("position", "deletion-vector")
 _COLUMNS: Final = (
     "kind",
@@ -49,7 +49,7 @@ class FileEntry:
     kind: str
     """data, position, equality, range or deletion-vector."""
     path: str
-    """As the manifest states it."""
+    """The path in the manifest."""
     record_count: int
     """Rows of a data file; positions, keys or spans of a delete file."""
     size_bytes: int
@@ -64,14 +64,14 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteEntry(FileEntry):
-    """A live delete file. `partition` is `all` where it applies to every partition."""
+    """A live delete file. `partition` is `all` if the file applies to every partition."""
 
     columns: tuple[str, ...]
-    """What an equality or range delete goes by, in order."""
+    """The columns of an equality or range delete, in order."""
     bounds: dict[str, tuple[str | None, str | None]]
-    """Lower and upper bound of the deleted values, where the manifest has them."""
+    """Lower and upper bound of the deleted values, if the manifest has them."""
     referenced_data_file: str | None
-    """The only data file that a position delete or deletion vector is for, if stated."""
+    """The only data file that a position delete or deletion vector applies to, if stated."""
 
 
 def file_entries(files: pa.Table, metadata: TableMetadata) -> list[FileEntry]:
@@ -97,7 +97,7 @@ def delete_entries(files: pa.Table, metadata: TableMetadata) -> list[DeleteEntry
 
 
 def render_files(entries: Sequence[FileEntry], location: str) -> RenderableType:
-    """One line a file; paths are relative to the table's directory."""
+    """One line for each data file; paths are relative to the table's directory."""
     is_partitioned = any(entry.partition for entry in entries)
     columns = [
         Column("rows", is_number=True),
@@ -116,7 +116,7 @@ def render_files(entries: Sequence[FileEntry], location: str) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class DeleteListing:
-    """One line a delete file and what it deletes; on a narrow screen the path goes below."""
+    """One line for each delete file with the rows that it deletes. On a narrow screen the path is on a separate line."""
 
     entries: Sequence[DeleteEntry]
     location: str
@@ -140,7 +140,7 @@ class DeleteListing:
 
 
 def what_text(entry: DeleteEntry, location: str) -> str:
-    """What a delete file goes by: `(id1, id2) A to C, 0 to 1`, or rows of which data file."""
+    """The rows that a delete file deletes: `id1 A..C, id2 0..1`, or rows of a data file."""
     if entry.kind in _POSITIONAL:
         named = entry.referenced_data_file
         return f"rows of {text.relative(named, location)}" if named else "rows of the files that it names"
@@ -179,13 +179,13 @@ def _common(row: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
 
 
 def partition_text(spec: PartitionSpec, partition: Mapping[str, Any] | None) -> str:
-    """`country=NO/day=2026-01-31` of the values by field name; empty without partitions."""
+    """`country=NO/day=2026-01-31` for values by field name; empty without partitions."""
     values = partition or {}
     return "/".join(f"{field.name}={text.cell(values.get(field.name))}" for field in spec.fields)
 
 
 def _scope(row: Mapping[str, Any], metadata: TableMetadata) -> str:
-    """DA-3: a keyed delete under an unpartitioned spec is for every partition; position deletes stay in theirs."""
+    """DA-3: a keyed delete under an unpartitioned spec applies to every partition, a position delete only to its own."""
     spec = metadata.specs()[row["spec_id"]]
     if row["kind"] not in _POSITIONAL and is_unpartitioned(spec):
         return ALL_PARTITIONS
@@ -193,7 +193,7 @@ def _scope(row: Mapping[str, Any], metadata: TableMetadata) -> str:
 
 
 def _all_columns(metadata: TableMetadata) -> dict[int, tuple[str, PrimitiveType | None]]:
-    """Name and type of every column that some schema of the table has; the newest schema names it."""
+    """Name and type of every column in any schema of the table. The name is the newest one."""
     found: dict[int, tuple[str, PrimitiveType | None]] = {}
     current = metadata.schema()
     ordered: list[Schema] = [current, *sorted(metadata.schemas, key=lambda schema: -schema.schema_id)]
@@ -230,7 +230,8 @@ def _bound_text(bound: bytes | None, column_type: PrimitiveType, path: str) -> s
 
 
 def path_that_ends(text: str, paths: Sequence[str]) -> str:
-    """The path that is `text` or the only one that ends with it at a slash; InvalidArgumentError otherwise."""
+    """The path that equals `text`, or the only one that ends with it after a slash. Raises InvalidArgumentError if
+    there is no single such path."""
     if text in paths:
         return text
     found = [path for path in paths if path.endswith("/" + text.lstrip("/"))]

@@ -1,4 +1,4 @@
-"""The style of all tables: no frame, a rule under the header, two spaces between columns."""
+"""The style of all tables: no frame, a line under the header, two spaces between columns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Column:
     is_number: bool = False
     """Right-aligned and never wrapped."""
     wraps: bool = False
-    """Gives way when the terminal is narrow; other columns keep their width."""
+    """May wrap on a narrow terminal; other columns keep their width."""
     style: str = ""
 
 
 def grid(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, title: str | None = None) -> Grid:
-    """A table of text cells; nothing in a cell is read as markup."""
+    """A table of text cells. Markup in cells is not interpreted."""
     table = Grid(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -55,8 +55,8 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, tit
 
 @dataclass(frozen=True, slots=True)
 class _Wrapped:
-    """Lines that give way to a narrow screen: after the last slash of a path, so that a file's name stays whole, then
-    where a word ends, then anywhere. What follows is indented as the line is."""
+    """Lines that wrap on a narrow screen: after the last slash of a path, so that a file's name stays whole, then at
+    word ends, then anywhere. Continuation lines have the same indent."""
 
     text: Text
 
@@ -81,7 +81,7 @@ def _broken_after_slash(line: Text, width: int) -> Sequence[Text]:
 
 
 def facts(rows: Iterable[tuple[str, str | Text]]) -> Grid:
-    """Names at the left and what they are at the right."""
+    """Two-column table of names and values."""
     table = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style=QUIET_STYLE, no_wrap=True)
     table.add_column(overflow="fold")

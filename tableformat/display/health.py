@@ -12,11 +12,11 @@ from tableformat.maintenance.health.health import DeleteFileCounts, TableHealth
 
 _BAR_WIDTH = 40
 _AMPLIFICATION_STYLES = ((1.5, "green"), (3.0, "yellow"), (float("inf"), "red"))
-"""Up to which read amplification a table looks how."""
+"""Style by read amplification: (maximum, style)."""
 
 
 def render_health(health: TableHealth) -> RenderableType:
-    """The whole page; `Finding.command` is shown as it stands."""
+    """The whole page. `Finding.command` is displayed unchanged."""
     where = f", branch {health.branch}" if health.branch != "main" else ""
     title = Text.assemble((health.table, "bold"), f"{where}, snapshot {health.snapshot_id or 'none'}")
     parts: list[RenderableType] = [title, Text(), facts(_figures(health))]
@@ -68,7 +68,7 @@ def _how_files_read(health: TableHealth) -> RenderableType:
     rows = []
     for state, file_count, style in states:
         share = file_count / health.data_file_count
-        # What is there shows, however little it is.
+        # A share above zero is always visible.
         length = max(round(share * _BAR_WIDTH), 1 if file_count else 0)
         rows.append((state, text.count(file_count), f"{share:.0%}", Text("━" * length, style=style)))
     return grid([*columns, Column("")], rows)

@@ -26,15 +26,15 @@ class HistoryEntry:
     snapshot_id: int
     parent_id: int | None
     operation: str | None
-    """None for a snapshot that is not retained any more."""
+    """None for a snapshot that is no longer retained."""
     is_current: bool
     is_rolled_back: bool
     """Not an ancestor of the current snapshot."""
     is_retained: bool
     refs: tuple[str, ...]
-    """Branches and tags that point to the snapshot; shown once, where it became current last."""
+    """Branches and tags that point to the snapshot. They are shown once, at the last time when it became current."""
     summary: dict[str, str]
-    """What the writer noted, under Iceberg's names such as `added-records`."""
+    """The writer's summary, under Iceberg's names such as `added-records`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -70,7 +70,7 @@ def history_of(table: Table) -> list[HistoryEntry]:
 
 
 def render_history(entries: Sequence[HistoryEntry]) -> RenderableType:
-    """One line a snapshot where the terminal is wide enough."""
+    """One line for each snapshot, if the terminal is wide enough."""
     if not entries:
         return Text("No snapshots yet.")
     columns = [
@@ -82,9 +82,9 @@ def render_history(entries: Sequence[HistoryEntry]) -> RenderableType:
 
 
 def change_text(summary: Mapping[str, str]) -> str:
-    """What a snapshot changed: `+24 rows, +1 range delete file`."""
+    """The changes of a snapshot, such as `+24 rows, +1 range delete`."""
     kinds = {kind: int(summary.get(f"added-{kind}-delete-files", 0)) for kind in ("position", "equality", "range")}
-    # Range deletes count as equality deletes to other readers; whoever reads this wants them once.
+    # For other readers, range deletes count as equality deletes. Here they are counted only once.
     kinds["equality"] -= kinds["range"]
     added = int(summary.get("added-records", 0))
     deleted = int(summary.get(DELETED_ROWS, summary.get("deleted-records", 0)))

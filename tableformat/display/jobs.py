@@ -1,4 +1,4 @@
-"""Renders results of maintenance jobs, and gives them as plain data."""
+"""Renders results of maintenance jobs, also as plain data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tableformat.maintenance.run_jobs import JobStatus, RunResult
 from tableformat.maintenance.statistics.compute_table_stats import ComputeTableStatsResult
 
 _LISTED = 20
-"""Locations that are shown; JSON has all of them."""
+"""Maximum number of displayed locations; JSON has all of them."""
 _STATUS_STYLES = {
     JobStatus.DONE: "green",
     JobStatus.SKIPPED: "dim",
@@ -40,7 +40,7 @@ Rows: TypeAlias = list[tuple[str, str | Text]]
 
 
 def result_dict(result: Any) -> dict[str, Any]:
-    """The fields of a job's result as JSON takes them."""
+    """The fields of a job's result for JSON."""
     return {field.name: _plain(getattr(result, field.name)) for field in fields(result)}
 
 
@@ -57,7 +57,7 @@ def _plain(value: Any) -> Any:
 
 
 def render_job(result: Any, name: str) -> RenderableType:
-    """What a job did to the table of that name, or with `dry_run` would do."""
+    """The result of a job on the table of that name, also of a dry run."""
     return _RENDERED[type(result)](result, name)
 
 
@@ -153,7 +153,7 @@ def _expired(result: ExpireResult, name: str) -> RenderableType:
 
 
 def expiry_rows(result: ExpireResult) -> Rows:
-    """Snapshots, references and files that go."""
+    """The removed snapshots, references and files."""
     counts = (
         ("data", result.deleted_data_files_count),
         ("position delete", result.deleted_position_delete_files_count),

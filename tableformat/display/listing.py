@@ -13,12 +13,12 @@ from tableformat.display.summary import TableSummary
 
 
 def render_names(identifiers: Sequence[str]) -> RenderableType:
-    """One identifier a line and nothing else, for loops in a shell."""
+    """One identifier on each line and nothing else, for shell loops."""
     return Text("\n".join(identifiers))
 
 
 def render_summaries(summaries: Sequence[TableSummary]) -> RenderableType:
-    """One table a line with its figures."""
+    """One table on each line, with its figures."""
     columns = [
         Column("table", wraps=True),
         Column("rows", is_number=True),

@@ -1,4 +1,4 @@
-"""Renders what a relocation did."""
+"""Renders the result of a relocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tableformat.display.grid import Column, grid
 
 
 def render_relocation(result: RelocateResult) -> RenderableType:
-    """One table a line, and where they are now."""
+    """One table on each line, and the current location of the tables."""
     columns = [
         Column("table", wraps=True),
         Column("files rewritten", is_number=True),

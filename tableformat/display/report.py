@@ -1,4 +1,4 @@
-"""A table on one page of HTML: schema, key, snapshots, what slows reads, layers, health, properties."""
+"""One HTML page about a table: schema, key, snapshots, causes of slow reads, layers, health, properties."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tableformat.table import Table
 
 
 def table_report(table: Table) -> str:
-    """The page, self-contained: no script, nothing from elsewhere. Reads metadata, and range delete files as planning
-    a scan does."""
+    """The page, self-contained: no scripts and no external resources. Reads metadata, and range delete files like the
+    planning of a scan."""
     summary, view = summarize(table), table.view
     health = table_health(view, table.iceberg.metadata_location, table=summary.name, branch=table.branch)
     refs = [(ref["name"], ref["type"], str(ref["snapshot_id"])) for ref in summary.refs]

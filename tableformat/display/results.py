@@ -1,4 +1,4 @@
-"""Renders results of verbs and jobs as sentences, and gives them as plain data."""
+"""Renders results of operations and jobs as sentences, also as plain data."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _UNTOLD = ("refused", "estimate")
 
 
 def commit_dict(result: CommitResult) -> dict[str, Any]:
-    """The figures of a commit; refused rows only as their number."""
+    """The figures of a commit. Refused rows are only counted."""
     figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _UNTOLD}
     return {**figures, "refused_row_count": 0 if result.refused is None else result.refused.num_rows}
 
 
 def commit_text(result: CommitResult) -> str:
-    """One sentence: what was committed, or that nothing was."""
+    """One sentence: the committed changes, or that nothing was committed."""
     if result.already_applied:
         return "This batch was committed before; nothing was changed."
     stale = f"{text.counted(result.stale_row_count, 'stale row')} left out" if result.stale_row_count else ""
@@ -48,7 +48,7 @@ def commit_text(result: CommitResult) -> str:
 
 
 def _row_deletes(position_delete_file_count: int, deletion_vector_count: int) -> str:
-    """Version 2 has position delete files, version 3 vectors, an upgraded table both."""
+    """Version 2 has position delete files, version 3 has vectors, and an upgraded table has both."""
     if deletion_vector_count == 0:
         return f"{position_delete_file_count:,} position"
     files = f"{position_delete_file_count:,} position, " if position_delete_file_count else ""
@@ -56,7 +56,7 @@ def _row_deletes(position_delete_file_count: int, deletion_vector_count: int) ->
 
 
 def render_conversion(result: ConvertResult, name: str) -> RenderableType:
-    """What a conversion did, or with `dry_run` would do."""
+    """The result of a conversion, also of a dry run."""
     converted = result.removed_equality_delete_files_count + result.removed_range_delete_files_count
     if converted == 0:
         return Text(f"{name} has no equality or range deletes: nothing to convert.")

@@ -16,14 +16,14 @@ from tableformat.display import text
 from tableformat.display.grid import QUIET_STYLE, Column, grid
 
 _CELL_WIDTH: Final = 40
-"""Characters that a cell may take of a screen on which not everything fits."""
+"""Maximum width of a cell if not everything fits the screen."""
 _GAP: Final = 2
 _ELIDED: Final = "..."
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A result to print: names, types as text, and the rows."""
+    """A result to print: names, types as text, and rows."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -45,7 +45,7 @@ class Rows:
         )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As many columns as fit; the middle ones are left out first, and a line says how many."""
+        """As many columns as fit. Middle columns are left out first, and a line gives the number of displayed columns."""
         width = options.max_width
         widths = [self._width(position) for position in range(len(self.names))]
         shown = self._that_fit([min(column, _CELL_WIDTH) for column in widths], width)
@@ -86,7 +86,7 @@ class Rows:
         count = len(widths)
         if sum(widths) + _GAP * (count - 1) <= width:
             return list(range(count))
-        # First, last, second, last but one, ...: a prefix of this order is what fits.
+        # First, last, second, last but one, and so on: the columns that fit are a prefix of this order.
         order = [position // 2 if position % 2 == 0 else count - 1 - position // 2 for position in range(count)]
         taken = accumulate((widths[position] + _GAP for position in order), initial=len(_ELIDED))
         fitting = sum(1 for total in list(taken)[1:] if total <= width)
@@ -94,8 +94,8 @@ class Rows:
 
 
 def python_values(column: pa.ChunkedArray) -> list[Any]:
-    """The column's values; maps as dictionaries, nanoseconds cut to microseconds, and Arrow's text for moments that
-    Python cannot hold (years 1 to 9999)."""
+    """The column's values. Maps are dictionaries, nanoseconds are truncated to microseconds, and times outside of
+    Python's range (years 1 to 9999) are Arrow's text."""
     column_type = column.type
     if pa.types.is_timestamp(column_type) and column_type.unit == "ns":
         column = column.cast(pa.timestamp("us", column_type.tz), safe=False)
@@ -114,7 +114,7 @@ def _is_number(column_type: pa.DataType) -> bool:
 
 
 def _break(shown: Sequence[int]) -> int:
-    """After which shown column some are left out."""
+    """Position of the displayed column after which columns are left out."""
     gaps = [place for place, (one, other) in enumerate(pairwise(shown)) if other != one + 1]
     return gaps[0] if gaps else len(shown) - 1
 

@@ -1,4 +1,4 @@
-"""Summary of a table: schema, key, partitions, snapshot, files; as data, and rendered."""
+"""Summary of a table: schema, key, partitions, snapshot, files; as data and as text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class DeleteKindSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """A table at one snapshot; from metadata alone."""
+    """A table at one snapshot, from metadata only."""
 
     name: str
     location: str
@@ -74,13 +74,14 @@ class TableSummary:
     columns: tuple[ColumnSummary, ...]
     key: tuple[str, ...]
     key_problem: str | None
-    """Why the key cannot be used, where another writer changed it."""
+    """Why the key cannot be used, if another writer changed it."""
     partition_by: tuple[str, ...]
-    """Transforms of the default spec, as `create_table(partition_by=...)` takes them."""
+    """Transforms of the default spec, in the form of `create_table(partition_by=...)`."""
     record_count: int
     """Rows in the data files, before deletes."""
     live_row_count: int | None
-    """Rows that a reader sees; None while equality or range deletes or position deletes make it a matter of reading."""
+    """Rows that a reader sees. None if equality, range or position deletes make it impossible to know without reading.
+    """
     data_file_count: int
     data_bytes: int
     delete_files: tuple[DeleteKindSummary, ...]
@@ -93,7 +94,7 @@ class TableSummary:
 
 
 def summarize(table: Table, view: SnapshotView | None = None) -> TableSummary:
-    """The summary of a table at a view, by default the handle's own. Reads manifests, no data and no delete files."""
+    """The summary of a table at a view, by default the handle's own. Reads manifests, but no data and no delete files."""
     view = view or table.view
     metadata = view.metadata
     data_files = data_files_table(view)
@@ -126,12 +127,12 @@ def summarize(table: Table, view: SnapshotView | None = None) -> TableSummary:
 
 
 def name_of(table: Table) -> str:
-    """What people call the table: its identifier, or where its metadata is when it was read without a catalog."""
+    """The table's displayed name: its identifier, or the location of its metadata if it was read without a catalog."""
     return table.name if table.catalog is not None else table.iceberg.metadata_location
 
 
 def partition_texts(spec: PartitionSpec, schema: Schema) -> list[str]:
-    """`bucket(16, id1)`, `day(ts)`, `country`: as they are written when a table is created."""
+    """Transforms in the form for creating a table: `bucket(16, id1)`, `day(ts)`, `country`."""
     texts = []
     for field in spec.fields:
         column = schema.find_column_name(field.source_id) or f"field {field.source_id}"
@@ -144,7 +145,7 @@ def partition_texts(spec: PartitionSpec, schema: Schema) -> list[str]:
 
 
 def render_summary(summary: TableSummary) -> RenderableType:
-    """The summary on a screen."""
+    """The summary as text."""
     parts: list[RenderableType] = [Text(summary.name, style="bold"), facts(_facts(summary)), Text(), _schema(summary)]
     if summary.refs:
         refs = ((str(ref["name"]), str(ref["type"]), str(ref["snapshot_id"])) for ref in summary.refs)
@@ -156,7 +157,7 @@ def render_summary(summary: TableSummary) -> RenderableType:
 
 
 def rows_text(summary: TableSummary) -> str:
-    """How many rows there are, as far as metadata shows."""
+    """The number of rows, as far as metadata shows it."""
     if summary.live_row_count is not None:
         return text.count(summary.live_row_count)
     return f"at most {text.count(summary.record_count)}: deletes are applied when rows are read"
@@ -231,7 +232,7 @@ def _key(table: Table) -> tuple[tuple[str, ...], str | None]:
     try:
         return table.key, None
     except InvalidKeyError as error:
-        # A table with a key that nobody can use is still a table that people want to look at.
+        # A table whose key cannot be used can still be displayed.
         return (), str(error)
 
 

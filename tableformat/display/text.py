@@ -1,4 +1,4 @@
-"""Formats numbers, times and values: one wording for the command line and for reprs."""
+"""Formats numbers, times and values in the same way for the command line and for reprs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NULL: Final = "NULL"
 
 
 def moment(at: dt.datetime) -> str:
-    """ISO 8601 in local time with its zone, to the millisecond: commits of one second stay apart, and the text can be
-    given back as a time to travel to."""
+    """ISO 8601 in local time with its zone, to the millisecond. Commits within a second stay distinct, and the text can
+    be used for time travel."""
     return at.astimezone().isoformat(timespec="milliseconds")
 
 
@@ -39,7 +39,7 @@ def moment_of_ms(epoch_ms: int) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value of a row. Control characters are escaped, so that a row stays on its line."""
+    """A value of a row. Control characters are escaped, so that a row stays on one line."""
     match value:
         case None:
             told = NULL
@@ -70,7 +70,7 @@ def literal(value: Any) -> str:
 
 
 def relative(path: str, location: str) -> str:
-    """The path of a file below a table's directory; unchanged when it is elsewhere."""
+    """The path of a file below a table's directory; unchanged for files elsewhere."""
     directory = one_spelling(location).rstrip("/") + "/"
     spelt = one_spelling(path)
     return spelt.removeprefix(directory) if spelt.startswith(directory) else path

@@ -1,4 +1,4 @@
-"""A verification as people read it: what was looked at, what is wrong, and what to do."""
+"""Renders a verification: its scope, the findings, and what to do."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tableformat.display.grid import QUIET_STYLE, facts
 from tableformat.maintenance.verification.findings import Severity, VerificationFinding, VerifyResult
 
 SHOWN_OF_A_KIND: Final = 20
-"""JSON has all of them."""
+"""Maximum number of displayed findings; JSON has all of them."""
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
 def render_verification(
     result: VerifyResult, proofs: Sequence[tuple[str, str]] = (), *, is_dry_run: bool = False
 ) -> RenderableType:
-    """The whole page; `proofs` are the delete files that a repair dropped, `command` is shown as it stands."""
+    """The whole page. `proofs` are the delete files that a repair dropped; `command` is displayed unchanged."""
     where = f", branch {result.branch}" if result.branch != "main" else ""
     parts: list[RenderableType] = [Text.assemble((result.table, "bold"), where), Text(), facts(_figures(result))]
     if proofs:
