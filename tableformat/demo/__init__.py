@@ -1,5 +1,5 @@
-"""The demo: a stream of messages, each of which replaces all rows of its business key.
+"""The demo: a stream of messages that each replace all rows of their business key.
 
-`messages` makes them up, `stream_spark` and `stream_local` are the two writers, `run` asks every reader for the same
-rows and reports what it cost. Uses the library as any user does.
+`messages` generates them, and `stream_spark` and `stream_local` are the two writers. `run` checks that every reader
+returns the same rows, and reports the cost. The demo uses only the public API of the library.
 """

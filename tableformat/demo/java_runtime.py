@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 JAVA_VERSION_MIN: Final = 17
-"""What Spark 4 asks for."""
+"""The minimum version for Spark 4."""
 
 INSTALL_HINT: Final = (
     "Spark needs Java 17 or newer. Install a JDK (Debian, Ubuntu: apt install openjdk-17-jdk-headless; macOS: "
@@ -31,7 +31,7 @@ class Java:
 
 
 def find_java() -> Java | None:
-    """The Java of JAVA_HOME, else of the PATH, when it runs and is new enough for Spark."""
+    """The Java of JAVA_HOME, or else of the PATH, if it runs and is new enough for Spark."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
@@ -39,7 +39,7 @@ def find_java() -> Java | None:
     try:
         answer = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
-        # A launcher without a runtime behind it (as macOS ships) is no Java.
+        # A launcher without a runtime behind it (as macOS ships) does not count as Java.
         return None
     version = _VERSION.search(answer.stderr + answer.stdout)
     if version is None or int(version[1]) < JAVA_VERSION_MIN:

@@ -1,7 +1,7 @@
 """Deterministic messages for the demo: two business identifiers and four calendar lists each, as JSON lines.
 
-A message with lists of 3, 1, 0 and 5 dates becomes 5 rows; shorter lists give nulls and `num_cal` numbers the rows. A
-later message with the same identifiers replaces all of them, however many rows it has itself.
+A message with lists of 3, 1, 0 and 5 dates becomes 5 rows. Shorter lists give nulls, and `num_cal` numbers the rows. A
+later message with the same identifiers replaces all of them, independent of its own number of rows.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SITES_PER_PARTNER: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class MessagePlan:
-    """How much input the demo makes."""
+    """The amount of generated input."""
 
     batch_count: int = 8
-    """Input files; the stream takes one a micro-batch."""
+    """Number of input files; the stream reads one in each micro-batch."""
     messages_per_batch: int = 5_000
     key_count: int = 16_000
-    """Distinct business keys that messages are drawn from."""
+    """Number of distinct business keys of the messages."""
     dates_per_list_max: int = 24
     seed: int = 20_261_121
 
 
 def write_messages(directory: Path, plan: MessagePlan) -> int:
-    """Write `batch-0000.json` and so on into the directory; the number of messages."""
+    """Write `batch-0000.json` and so on into the directory, and return the number of messages."""
     directory.mkdir(parents=True, exist_ok=True)
     with duckdb.connect() as connection:
         for batch in range(plan.batch_count):
@@ -75,7 +75,7 @@ _LONGEST: Final = f"greatest(1, {', '.join(f'len({name})' for name in CALENDARS)
 
 def explode_messages(messages: pa.Table) -> pa.Table:
     """The rows of all messages, without Spark: a row for each number, and one without a number for an empty message.
-    `message_number` tells which message is the newest."""
+    `message_number` identifies the newest message."""
     dates = ", ".join(f"{name}[number] AS {name}" for name in CALENDARS)
     is_empty = " AND ".join(f"len({name}) = 0" for name in CALENDARS)
     numbered = f"SELECT *, unnest(range(1, {_LONGEST} + 1)) AS number FROM messages"

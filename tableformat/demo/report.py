@@ -13,7 +13,7 @@ from rich.text import Text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFigures:
-    """What one batch wrote."""
+    """Measurements of one batch."""
 
     added_row_count: int
     added_data_files_count: int
@@ -23,7 +23,7 @@ class BatchFigures:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> BatchFigures:
-        """The figures of a snapshot that another process committed; its metadata files are not counted."""
+        """The figures of a snapshot that another process committed, without its metadata files."""
         summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
         rows, data_files, delete_files, size = (
             int(summary.get(name, 0))
@@ -39,7 +39,7 @@ class BatchFigures:
 
 @dataclass(slots=True)
 class DemoReport:
-    """Figures of one run; `is_consistent` says whether every reader saw the same rows."""
+    """Figures of one run. `is_consistent` is true if every reader returned the same rows."""
 
     writer: str
     """"spark" or "local"."""
@@ -47,7 +47,7 @@ class DemoReport:
     message_count: int = 0
     batch_count: int = 0
     written_row_count: int = 0
-    """Rows written over all batches; later batches replaced many of them."""
+    """Rows written by all batches. Later batches replaced many of them."""
     row_count: int = 0
     row_count_before_last_batch: int = 0
     data_file_count: int = 0
@@ -58,7 +58,7 @@ class DemoReport:
     delete_bytes_per_message: float = 0.0
     converted_row_count: int = 0
     refused_before_conversion: str = ""
-    """What plain PyIceberg said to the table before the conversion."""
+    """PyIceberg's error for the table before the conversion."""
     is_consistent: bool = False
     step_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class DemoReport:
         return asdict(self)
 
     def render(self) -> RenderableType:
-        """The report as people read it."""
+        """The report as text."""
         figures = RichTable(show_header=False, box=None, padding=(0, 2, 0, 0))
         figures.add_column(style="bold")
         figures.add_column(justify="right")

@@ -1,4 +1,4 @@
-"""Runs the demo, from messages to a table that every Iceberg engine reads.
+"""Runs the demo, from messages to a table that every Iceberg engine can read.
 
 messages -> stream that replaces -> DuckDB -> time travel -> conversion -> plain PyIceberg
 """
@@ -32,16 +32,16 @@ WRITERS: Final = ("auto", "spark", "local")
 DIRECTORY: Final = Path("demo-lake")
 TABLE: Final = "db.calendars"
 MARKER: Final = ".tableformat-demo"
-"""The file by which a demo knows a directory that an earlier one made."""
+"""Marker file in directories that a demo created."""
 
 
 def run_demo(
     directory: Path | None = None, writer: str = "auto", console: Console | None = None, plan: MessagePlan | None = None
 ) -> DemoReport:
-    """Run the job in a directory, by default `demo-lake`, whose earlier demo table is removed first.
+    """Run the job in a directory, by default `demo-lake`. The table of an earlier demo there is removed first.
 
-    "auto" streams with Spark where PySpark and Java are there and with this process otherwise, and says which.
-    Raises InvalidArgumentError for a directory that holds anything but an earlier demo.
+    "auto" streams with Spark if PySpark and Java are installed, otherwise in this process, and reports the choice.
+    Raises InvalidArgumentError for a directory with anything other than an earlier demo.
     """
     console = console or Console()
     plan = plan or MessagePlan()
@@ -67,7 +67,7 @@ def run_demo(
 
 
 class _Job:
-    """The steps of one run and where their figures go."""
+    """The steps of one run, and their figures."""
 
     def __init__(self, directory: Path, plan: MessagePlan, report: DemoReport, console: Console) -> None:
         self._directory = directory
@@ -84,7 +84,7 @@ class _Job:
         self._finish_step(name, started)
 
     def stream(self, table: Table, writer: str) -> None:
-        """Replace the rows of every message; one snapshot a batch, nothing of the table is read."""
+        """Replace the rows of every message: one snapshot for each batch, without reading the table."""
         started = time.perf_counter()
         columns = (
             SpinnerColumn(),
@@ -120,7 +120,7 @@ class _Job:
         report.delete_file_counts = _kinds(table)
 
     def query(self, catalog: Catalog) -> None:
-        """Any SQL over the table, merged on read."""
+        """Run any SQL over the table, merged on read."""
         with self.step("query with DuckDB"), duckdb_engine.connect() as connection:
             duckdb.attach(connection, catalog, name="lake")
             answer = connection.sql(
@@ -134,14 +134,14 @@ class _Job:
             self._console.print(f"    {partner}  {sites:>5}  {dates:>5}  {last_opening}", highlight=False)
 
     def travel(self, table: Table) -> None:
-        """The rows as they were before the last batch."""
+        """Read the rows from before the last batch."""
         with self.step("time travel"):
             previous = table.history()["snapshot_id"][-2].as_py()
             self._report.row_count_before_last_batch = table.scan(snapshot_id=previous).count()
             self._report.row_count = table.scan().count()
 
     def convert(self, table: Table) -> None:
-        """Range deletes into position deletes; before it every other reader refuses the table."""
+        """Convert range deletes to position deletes. Before that, all other readers refuse the table."""
         self._report.refused_before_conversion = _refusal(table)
         self._rows = _sorted(table.scan().to_arrow())
         with self.step("convert_deletes"):
@@ -150,7 +150,7 @@ class _Job:
         self._report.delete_file_counts_after = _kinds(table)
 
     def compare(self, table: Table) -> None:
-        """Plain PyIceberg reads what we read before the conversion."""
+        """Check that plain PyIceberg reads the same rows as this library before the conversion."""
         with self.step("read with PyIceberg"):
             plain = _sorted(table.iceberg.scan().to_arrow().cast(TABLE_SCHEMA))
         self._report.is_consistent = plain.equals(self._rows) and bool(self._report.refused_before_conversion)
@@ -203,7 +203,7 @@ def _what_spark_lacks() -> str | None:
 
 
 def _clear(directory: Path) -> None:
-    """Remove what an earlier demo left, and nothing else."""
+    """Remove the files of an earlier demo, and nothing else."""
     if not directory.exists():
         return
     if not directory.is_dir():
@@ -229,7 +229,7 @@ def _kinds(table: Table) -> dict[str, int]:
 
 
 def _refusal(table: Table) -> str:
-    """What PyIceberg says to range deletes; empty when it reads them as if they were not there."""
+    """PyIceberg's error for range deletes; empty if it ignores them and reads the table."""
     try:
         table.iceberg.scan().to_arrow()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Writes the demo's messages without Spark: one file after the other, in this process."""
+"""Writes the demo's messages without Spark: file by file, in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APPLICATION_ID: Final = "demo-stream"
 
 
 def run_stream(table: Table, messages_directory: Path, on_batch: Callable[[BatchFigures], None]) -> None:
-    """Replace the rows of every message, one input file a snapshot."""
+    """Replace the rows of every message, in one snapshot for each input file."""
     columns = {"message_number": "BIGINT", "id1": "VARCHAR", "id2": "BIGINT"} | dict.fromkeys(CALENDARS, "DATE[]")
     for batch_id, path in enumerate(sorted(messages_directory.glob("*.json"))):
         with duckdb.connect() as connection:

@@ -27,10 +27,10 @@ _MESSAGE_SCHEMA: Final = "message_number bigint, id1 string, id2 bigint, " + ", 
 
 @contextmanager
 def local_spark(warehouse: Path) -> Iterator[SparkSession]:
-    """A quiet embedded session on two cores, with the lake as catalog."""
+    """An embedded session on two cores without log output, with the lake as catalog."""
     from pyspark.sql import SparkSession
 
-    # Workers must be the Python that has this library, whatever `python3` is on the PATH.
+    # Workers must use the Python that has this library, not the `python3` on the PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
@@ -59,7 +59,7 @@ def run_stream(
     checkpoint_directory: Path,
     on_batch: Callable[[BatchFigures], None],
 ) -> None:
-    """Replace the rows of every message, one input file a micro-batch, until the directory is exhausted."""
+    """Replace the rows of every message, one micro-batch for each input file, until the directory is exhausted."""
     messages = spark.readStream.schema(_MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1).json(str(messages_directory))
     seen = last_sequence_number(table.metadata)
     query = (
