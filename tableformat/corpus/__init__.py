@@ -1,6 +1,6 @@
-"""The corpus for every reader: cases of the specification as Iceberg tables, and what a reader makes of them.
+"""The corpus for every reader: cases of the specification as Iceberg tables, and the results of readers.
 
-`cases` reads the cases of specs/corpus, `rules` the sentences that decide them, `write` makes the tables. `check` runs
-a reader over them, `answers` compares what it printed with the rows that are expected, and `matrix` says so for many
-readers at once. `readers` has readers of this project and of others: scripts that import nothing of this library.
+`cases` reads the cases of specs/corpus, `rules` reads the rules that decide them, and `write` makes the tables. `check`
+runs a reader over the tables, `answers` compares its output with the expected rows, and `matrix` shows the results of
+many readers. `readers` has readers of this project and of others, as scripts that import nothing of this library.
 """

@@ -1,4 +1,4 @@
-"""What a reader printed for a table, and what it is worth."""
+"""A reader's output for a table, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SHOWN_CHARACTERS: Final = 300
 
 
 class Verdict(StrEnum):
-    """What a reader made of a table."""
+    """The verdict on a reader's answer for a table."""
 
     RIGHT = "right"
-    """The rows that are expected, or an error where the table must be refused."""
+    """The expected rows, or an error if the table must be refused."""
     REFUSED = "refused"
     """An error, although the table can be read."""
     WRONG = "wrong"
@@ -37,25 +37,25 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A line of a reader: rows, or the text of an error."""
+    """One line of a reader's output: rows, or the text of an error."""
 
     rows: Sequence[Any] | None = None
     error: str | None = None
     reader: str | None = None
-    """Name and version, where the reader states them."""
+    """Name and version, if the reader states them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """A verdict and why."""
+    """A verdict and its reason."""
 
     verdict: Verdict
     detail: str | None = None
-    """Of anything but the right rows: the error, or the rows that are missing and those that are too many."""
+    """The error, or the missing and the unexpected rows; None for the right rows."""
 
 
 def parse_answer(line: str) -> Answer | None:
-    """The answer in a line of standard output; None for a line that is something else."""
+    """The answer in a line of standard output; None for any other line."""
     if not line.lstrip().startswith("{"):
         return None
     try:
@@ -90,7 +90,7 @@ def judge(case: WrittenCase, answer: Answer) -> CaseResult:
 
 
 def shortened(text: str) -> str:
-    """The text in one line, cut where it is long."""
+    """The text on one line, truncated if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
 
@@ -119,7 +119,7 @@ def _shown(rows: Counter[tuple[Any, ...]]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value of a fingerprint, which says its kind first, as people read it."""
+    """A value of a fingerprint, which begins with its kind, as readable text."""
     kind, inner = value
     if kind == "float" and isinstance(inner, bytes):
         return str(struct.unpack(">d", inner)[0])

@@ -1,4 +1,4 @@
-"""The cases of the corpus, each once for every format version in which its table can be made."""
+"""The cases of the corpus, once for every format version in which the table can be made."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class CorpusCase:
     """The name of its file, without the suffix."""
     format_version: int
     is_upgraded: bool
-    """The table is made as version 2 and upgraded: version 3 takes no new position delete files, but keeps those that
-    a table has."""
+    """Whether the table is created as version 2 and upgraded. Version 3 accepts no new position delete files, but keeps
+    the existing ones of a table."""
     stated: Mapping[str, Any]
-    """The case as its file states it."""
+    """The case in its file."""
 
     @property
     def title(self) -> str:
@@ -37,20 +37,20 @@ class CorpusCase:
 
     @property
     def is_unreadable(self) -> bool:
-        """A reader has to refuse the table."""
+        """Whether a reader has to refuse the table."""
         return "read_error" in self.stated
 
     def to_build(self) -> dict[str, Any]:
-        """The case with the format version of the table among its properties."""
+        """The case with the table's format version added to its properties."""
         made = FORMAT_VERSIONS[0] if self.is_upgraded else self.format_version
         return {**self.stated, "properties": {**(self.stated.get("properties") or {}), _VERSION: str(made)}}
 
 
 def read_cases(corpus: Path | None = None) -> list[CorpusCase]:
-    """The cases of a directory such as specs/corpus; of the installed corpus without one.
+    """The cases of a directory such as specs/corpus; by default of the installed corpus.
 
-    Left out is the damage of range delete files: their entries carry the spans (RD-13), so that a reader that needs no
-    file reads the table rightly.
+    Cases with damaged range delete files are left out: their manifest entries carry the spans (RD-13), so a reader that
+    does not need the file reads the table correctly.
     """
     directory = corpus if corpus is not None else specification_directory() / "corpus"
     files = sorted(directory.glob("*.json"))
@@ -63,7 +63,7 @@ def read_cases(corpus: Path | None = None) -> list[CorpusCase]:
 
 
 class Identified(Protocol):
-    """What has the id of a case."""
+    """An object with the id of a case."""
 
     @property
     def id(self) -> str: ...
@@ -73,7 +73,8 @@ AnyCase = TypeVar("AnyCase", bound=Identified)
 
 
 def choose_cases(cases: Sequence[AnyCase], wanted: Sequence[str]) -> list[AnyCase]:
-    """The cases whose id has one of the texts in it; all without a text. InvalidArgumentError for a text of no case."""
+    """The cases whose id contains one of the texts; all cases without a text. Raises InvalidArgumentError for a text
+    that no id contains."""
     for text in wanted:
         if not any(text in case.id for case in cases):
             raise InvalidArgumentError(f"no case {text!r}.{nearest_hint(text, [case.id for case in cases])}")
@@ -82,7 +83,7 @@ def choose_cases(cases: Sequence[AnyCase], wanted: Sequence[str]) -> list[AnyCas
 
 def _versions(file: Path, stated: Mapping[str, Any]) -> Iterator[CorpusCase]:
     only = (stated.get("properties") or {}).get(_VERSION)
-    # Verbs delete by vectors in version 3, so that there is no position delete file to damage.
+    # In version 3, operations delete with vectors, so there is no position delete file to damage.
     versions = (
         FORMAT_VERSIONS[:1] if any(step.get("damage") == "position" for step in stated["steps"]) else FORMAT_VERSIONS
     )
@@ -102,5 +103,5 @@ def _has_raw_positions(stated: Mapping[str, Any]) -> bool:
 
 
 def slug(title: str) -> str:
-    """A title as part of a path: its words in lower case, with hyphens between."""
+    """A title as part of a path: its words in lower case, joined by hyphens."""
     return "-".join(re.findall(r"[a-z0-9]+", title.lower()))

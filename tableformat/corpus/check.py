@@ -1,4 +1,4 @@
-"""Runs a reader over the tables of a written corpus: a command in a process of its own, which may crash or hang."""
+"""Runs a reader over the tables of a written corpus: a command in a separate process, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tableformat.corpus.write import WrittenCase
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 READERS: Final = Path(__file__).resolve().parent / "readers"
-"""The directory of the readers that come with this library; `{readers}` in a command stands for it."""
+"""The directory of the readers in this library. `{readers}` in a command stands for it."""
 OF_THIS_ENVIRONMENT: Final = ("tableformat", "pyiceberg", "polars")
-"""Readers that `readers/read_tables.py` has and that need no other environment than this one: a name is enough."""
+"""Readers in `readers/read_tables.py` that run in this environment. Their name is enough."""
 
 _STARTS: Final = 3
-"""So many processes that end by themselves without an answer, and nothing before them, mean no reader at all."""
+"""If this number of processes end by themselves, and there was no answer so far, the reader does not run at all."""
 _TABLES_OF_STARTING: Final = 5
-"""A process may take as long to start as for so many tables."""
+"""A process may take as long to start as for this number of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Reader:
 
     name: str
     command: tuple[str, ...]
-    """Paths of metadata files come after it."""
+    """The command; paths of metadata files are appended."""
 
     @classmethod
     def parse(cls, text: str) -> Reader:
-        """`COMMAND`, `NAME=COMMAND`, or the name of a reader that needs no other environment."""
+        """`COMMAND`, `NAME=COMMAND`, or the name of a reader that runs in this environment."""
         if text in OF_THIS_ENVIRONMENT:
             return cls(text, (sys.executable, str(READERS / "read_tables.py"), text))
         name, separator, command = text.partition("=")
@@ -58,11 +58,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class ReaderResult:
-    """What one reader made of the cases."""
+    """The results of one reader for the cases."""
 
     reader: Reader
     version: str
-    """Name and version as the reader states them, else the name that the command was given."""
+    """Name and version stated by the reader, or else the name of the command."""
     by_case: dict[str, CaseResult]
     """By the id of the case."""
 
@@ -75,10 +75,11 @@ def check(
     timeout_seconds: float = 60.0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ReaderResult:
-    """Run the reader over the cases. A process gets `tables_per_process` of them, and for each answer the seconds.
+    """Run the reader over the cases. Each process gets `tables_per_process` of them, and has `timeout_seconds` for each
+    answer.
 
-    Where a process ends or hangs before it answered for a table, that table is `crashed` and another process gets the
-    rest. InvalidArgumentError for a reader that does not run at all.
+    If a process ends or hangs before it answered for a table, that table is `crashed`, and another process gets the
+    remaining ones. Raises InvalidArgumentError for a reader that does not run at all.
     """
     results: dict[str, CaseResult] = {}
     stated: str | None = None
@@ -106,7 +107,8 @@ def check(
 def _require_a_reader(
     reader: Reader, cases: Sequence[WrittenCase], results: Mapping[str, CaseResult], *, is_running: bool
 ) -> None:
-    """What ends by itself without an answer, or refuses each of several tables without deletes, is not set up."""
+    """Raise InvalidArgumentError for a reader that is not set up: it ends by itself without any answer, or refuses all
+    of several tables without deletes."""
     plain = [case for case in cases if not case.deletes and case.rows is not None]
     refuses_all = is_running and len(plain) > 1 and all(results[case.id].verdict is Verdict.REFUSED for case in plain)
     if cases and (refuses_all or not is_running):
@@ -124,9 +126,9 @@ class _Ended:
 
     answers: list[Answer]
     reason: str
-    """Why it gave no further answer."""
+    """The reason why it gave no further answer."""
     is_crash: bool
-    """A signal ended it, or it hung: it did not end by itself."""
+    """Whether a signal ended it or it hung; false if it ended by itself."""
 
 
 def _run(reader: Reader, batch: Sequence[WrittenCase], timeout_seconds: float) -> _Ended:
@@ -157,7 +159,7 @@ def _run(reader: Reader, batch: Sequence[WrittenCase], timeout_seconds: float) -
 
 
 def _before(lines: queue.Queue[str | None], deadline: float) -> str | None:
-    """The next line; queue.Empty when it is late, however much else was printed."""
+    """The next line. Raises queue.Empty if it is late, even if other text was printed."""
     left_seconds = deadline - time.monotonic()
     if left_seconds <= 0:
         raise queue.Empty
@@ -165,7 +167,7 @@ def _before(lines: queue.Queue[str | None], deadline: float) -> str | None:
 
 
 def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[str | None]:
-    """What the process prints, line by line, and None at the end."""
+    """The output of the process, line by line, and None at the end."""
     lines: queue.Queue[str | None] = queue.Queue()
     printed = process.stdout
     assert printed is not None

@@ -1,4 +1,5 @@
-"""The matrix: cases down, readers across, with the command that shows each cell that is not right again."""
+"""The matrix: one row for each case and one column for each reader. Each wrong or crashed cell has a command that
+reproduces it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ _PARTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What several readers made of the cases."""
+    """The results of several readers for the cases."""
 
     cases: tuple[WrittenCase, ...]
     readers: tuple[ReaderResult, ...]
@@ -55,14 +56,14 @@ class Matrix:
         return Counter(reader.by_case[case.id].verdict for case in self.cases if case.part == part)
 
     def parts(self) -> Iterator[tuple[str, list[WrittenCase]]]:
-        """The parts that have cases, with them."""
+        """The parts that have cases, and these cases."""
         for part in _PARTS:
             chosen = [case for case in self.cases if case.part == part]
             if chosen:
                 yield part, chosen
 
     def failures(self) -> Iterator[tuple[WrittenCase, ReaderResult, CaseResult]]:
-        """Every cell that is wrong or crashed, reader by reader."""
+        """Every wrong or crashed cell, reader by reader."""
         for reader in self.readers:
             for case in self.cases:
                 result = reader.by_case[case.id]
@@ -93,7 +94,7 @@ class Matrix:
 
 
 def render_matrix(matrix: Matrix) -> Group:
-    """Tables for a terminal, and below them why a cell is wrong or crashed."""
+    """Tables for a terminal, followed by the reasons of wrong and crashed cells."""
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -120,7 +121,7 @@ def render_markdown(matrix: Matrix) -> str:
 
 
 def reproduction(case: WrittenCase, reader: ReaderResult) -> str:
-    """The command that shows a cell again; it makes the table too."""
+    """The command that reproduces a cell, including its table."""
     from tableformat.corpus.check import READERS
 
     name = reader.reader.name
@@ -155,7 +156,7 @@ def _cells(matrix: Matrix) -> Iterator[str]:
 
 
 def _refusals(matrix: Matrix) -> Iterator[str]:
-    """Why tables that can be read were refused: messages, without the paths in them, and how many tables each took."""
+    """The messages for readable tables that were refused, without paths, and the number of tables for each message."""
     yield "## Refusals of tables that the Iceberg specification decides"
     yield ""
     yield "| reader | tables | message |"

@@ -1,4 +1,4 @@
-"""Readers that were measured before, from what `corpus check --output json` printed."""
+"""Results of readers that were measured before, from the output of `corpus check --output json`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tableformat.errors import InvalidArgumentError
 
 
 def read_measured(path: Path, cases: Sequence[WrittenCase]) -> list[ReaderResult]:
-    """The readers of the file, with their results for the cases. InvalidArgumentError where a case was not measured."""
+    """The readers of the file, with their results for the cases. Raises InvalidArgumentError if a case was not
+    measured."""
     document = json.loads(path.read_text("utf-8"))
     by_case = {case["id"]: case["results"] for case in document["cases"]}
     missing = [case.id for case in cases if case.id not in by_case]

@@ -1,4 +1,4 @@
-"""The rules of the specification as sentences, by their ids."""
+"""The rules of the specification as sentences, by id."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 from tableformat.corpus.specification import RULE_DOCUMENTS
 
 _RULE: Final = re.compile(r"(?m)^### ([A-Z]{2}-\d+) (.+)\n\n((?:.+\n)+?(?:(?<=:\n)\n(?:.+\n)+|(?=\n|\Z)))")
-"""A heading, and the lines up to the first empty one; a list that the paragraph announces is part of it."""
+"""A heading, and the lines up to the first empty one, plus a list that the paragraph announces."""
 ICEBERG_RULES: Final = tuple(f"DA-{number}" for number in range(1, 11))
-"""Those that restate the Apache Iceberg specification; all others are this format's own."""
+"""Rules that restate the Apache Iceberg specification; all others are this format's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the specification says under one id."""
+    """One rule of the specification."""
 
     id: str
     title: str
@@ -49,5 +49,5 @@ def _rules_of(text: str, document: str) -> list[Rule]:
 
 
 def _unlinked(text: str) -> str:
-    """Markdown's links as their text: a case is read far from the documents."""
+    """Replace Markdown links by their text, because cases are read far from the documents."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

@@ -1,4 +1,4 @@
-"""Where the specification is: in a wheel beside this library, in a clone of the repository at its top."""
+"""Finds the specification: in a wheel next to this library, in a clone at the top of the repository."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RULE_DOCUMENTS: Final = ("delete-application.md", "range-deletes.md", "range-par
 
 
 def specification_directory(corpus: Path | None = None) -> Path:
-    """The directory with the documents of rules and, in `corpus`, the cases; or the one above the given `corpus`.
+    """The directory with the documents of rules and, in `corpus`, the cases; or the parent of the given `corpus`.
 
-    NotFoundError where neither a wheel nor a clone has it.
+    Raises NotFoundError if neither a wheel nor a clone has it.
     """
     candidates = [corpus.resolve().parent] if corpus is not None else [_PACKAGE / "specs", _PACKAGE.parent / "specs"]
     for directory in candidates:

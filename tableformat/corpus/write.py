@@ -1,9 +1,10 @@
-"""Makes the tables of the corpus in a directory, each with what a reader has to return and the rules that decide it.
+"""Makes the tables of the corpus in a directory, each with the result expected from a reader and the rules that decide
+it.
 
-DIR/README.md                                          how to run a reader over it
-DIR/iceberg/equality-deletes/<title>.v2.json           a case: see `WrittenCase`
-DIR/range-deletes/...                                  cases that need the rules of this format
-DIR/tables/...                                         the tables, with absolute paths in their metadata
+    DIR/README.md                                          how to run a reader over it
+    DIR/iceberg/equality-deletes/<title>.v2.json           a case: see `WrittenCase`
+    DIR/range-deletes/...                                  cases that need the rules of this format
+    DIR/tables/...                                         the tables, with absolute paths in their metadata
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _RANGE: Final = "range"
 
 @dataclass(frozen=True, slots=True)
 class WrittenCase:
-    """A table on disk and what a reader has to make of it."""
+    """A table on disk, and the result expected from a reader."""
 
     id: str
     title: str
@@ -46,15 +47,15 @@ class WrittenCase:
     deletes: tuple[str, ...]
     """The kinds of live deletes: `position`, `equality`, `deletion-vector`, `range`."""
     rules: tuple[Rule, ...]
-    """What decides the case."""
+    """The rules that decide the case."""
     note: str | None
-    """Why the case is there."""
+    """The purpose of the case."""
     metadata: Path
-    """The metadata file of the table, absolute."""
+    """Absolute path of the table's metadata file."""
     columns: Mapping[str, Any]
-    """Name to Iceberg type, in the order of the schema at the end."""
+    """Iceberg type by name, in the order of the final schema."""
     rows: tuple[tuple[Any, ...], ...] | None
-    """In the forms of specs/corpus/README.md, in no order; None where a reader has to refuse the table."""
+    """In the form of specs/corpus/README.md, in any order; None if a reader has to refuse the table."""
 
     def to_dict(self, directory: Path) -> dict[str, Any]:
         return {
@@ -79,9 +80,10 @@ def write_corpus(
     *,
     progress: Callable[[int, str], None] | None = None,
 ) -> list[WrittenCase]:
-    """Make the tables of the cases. The directory is new or empty, else InvalidArgumentError; nothing is changed then.
+    """Make the tables of the cases. The directory must be new or empty; otherwise InvalidArgumentError is raised and
+    nothing is changed.
 
-    `progress` gets the number of cases that are done and the id of the next one.
+    `progress` gets the number of finished cases and the id of the next one.
     """
     directory = directory.resolve()
     if directory.exists() and any(directory.iterdir()):
@@ -102,7 +104,7 @@ def write_corpus(
 
 
 def read_written(directory: Path) -> list[WrittenCase]:
-    """The cases that `write_corpus` left in a directory. InvalidArgumentError where there are none."""
+    """The cases that `write_corpus` wrote to a directory. Raises InvalidArgumentError if there are none."""
     directory = directory.resolve()
     files = [path for part in (ICEBERG, RANGE_DELETES) for path in sorted((directory / part).rglob("*.json"))]
     if not files:
@@ -138,7 +140,7 @@ def _kinds_of_deletes(table: Table) -> tuple[str, ...]:
 
 
 def _part(case: CorpusCase, deletes: Sequence[str]) -> str:
-    """A table is of Iceberg alone, unless it has range deletes or rules of this format decide it."""
+    """A table belongs to Iceberg's part, unless it has range deletes or rules of this format decide it."""
     is_damaged = case.is_unreadable and not set(case.stated["rules"]) <= set(ICEBERG_RULES)
     is_our_own = is_damaged or not case.stated.get("iceberg", True)
     return RANGE_DELETES if _RANGE in deletes or is_our_own else ICEBERG

@@ -1,4 +1,4 @@
-"""Readers for the corpus: scripts that run in environments of their own, and import nothing of this library.
+"""Readers for the corpus: scripts that run in separate environments and import nothing of this library.
 
-`read_tables` has those of Python, ReadTables.java is Iceberg's Java library; pom.xml names what that needs.
+`read_tables` has the Python readers. ReadTables.java is Iceberg's Java library, and pom.xml lists its dependencies.
 """

@@ -1,8 +1,8 @@
-"""Reads Iceberg tables with a library of Python, and prints a line of JSON for each.
+"""Reads Iceberg tables with a Python library, and prints one line of JSON for each.
 
     python read_tables.py pyiceberg METADATA.json ...
 
-Runs in any environment that has the library: it imports nothing but that. The form of a line is that of
+It runs in any environment that has the library, and imports nothing else. The form of a line is described in
 specs/corpus/README.md, "Readers".
 """
 
@@ -35,7 +35,7 @@ Read = Callable[[str], Rows]
 
 TRINO_START_SECONDS = 240
 _KEPT: list[Any] = []
-"""Servers that have to live as long as this process, and stop when nothing names them."""
+"""References to servers that have to live as long as this process: they stop when nothing references them."""
 
 
 def with_tableformat() -> tuple[str, Read]:
@@ -57,7 +57,7 @@ def with_pyiceberg() -> tuple[str, Read]:
 
 
 def with_polars() -> tuple[str, Read]:
-    """Planned by PyIceberg, or by the package `polars_iceberg` where POLARS_ICEBERG_PLANNER is `plugin`."""
+    """Planned by PyIceberg, or by the package `polars_iceberg` if POLARS_ICEBERG_PLANNER is `plugin`."""
     import polars
 
     planner = f" with polars_iceberg {version('polars_iceberg')}" if "POLARS_ICEBERG_PLANNER" in os.environ else ""
@@ -70,7 +70,7 @@ def with_polars() -> tuple[str, Read]:
 def with_duckdb() -> tuple[str, Read]:
     """DuckDB's own extension, from the packages `duckdb-extension-iceberg` and `duckdb-extension-avro`.
 
-    Each table has a connection of its own: after an internal error a connection answers nothing more.
+    Each table has a separate connection, because a connection does not answer any more after an internal error.
     """
     import duckdb
 
@@ -95,7 +95,7 @@ def _duckdb_extension(name: str, duckdb_version: str) -> str:
 
 
 def with_pyiceberg_core() -> tuple[str, Read]:
-    """iceberg-rust, through its provider of tables for the version of DataFusion that it was built with."""
+    """iceberg-rust, through its table provider for the version of DataFusion that it was built with."""
     import datafusion
     from pyiceberg_core.datafusion import IcebergDataFusionTable
 
@@ -110,7 +110,7 @@ def with_pyiceberg_core() -> tuple[str, Read]:
 
 
 def with_spark() -> tuple[str, Read]:
-    """Spark with Iceberg's runtime, the jar that ICEBERG_SPARK_JAR names."""
+    """Spark with Iceberg's runtime, the jar at ICEBERG_SPARK_JAR."""
     from pyspark.sql import SparkSession
 
     jar = os.environ["ICEBERG_SPARK_JAR"]
@@ -130,9 +130,8 @@ def with_spark() -> tuple[str, Read]:
 
 
 def with_flink() -> tuple[str, Read]:
-    """Flink's batch mode with the jars that HADOOP_CLASSPATH names: Iceberg's runtime, and a driver for SQLite, where a
-    catalog makes names of metadata files. Rows are taken as Java has them: PyFlink's own way lacks types.
-    """
+    """Flink's batch mode with the jars in HADOOP_CLASSPATH: Iceberg's runtime, and a driver for SQLite, whose catalog
+    gives names to metadata files. Rows are read as Java objects, because PyFlink's own conversion lacks types."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
     catalog = Path(tempfile.mkdtemp(prefix="flink-")) / "catalog.db"
@@ -170,7 +169,7 @@ def _jars_of_flink() -> str:
 
 
 def _of_java(value: Any) -> Any:
-    """A value of Flink's rows; Py4J has made Python's of the plain ones."""
+    """Converts a value of Flink's rows. Py4J has already converted simple values to Python."""
     from py4j.java_collections import JavaArray, JavaMap
     from py4j.java_gateway import JavaObject
 
@@ -188,8 +187,8 @@ def _of_java(value: Any) -> Any:
 
 
 def with_chdb() -> tuple[str, Read]:
-    """ClickHouse in this process. Its text columns hold bytes too: those of `binary` and `fixed` come as digits.
-    Its times have the zone of the session, also those of columns without one."""
+    """ClickHouse in this process. Its text columns also hold bytes: `binary` and `fixed` are read as hexadecimal
+    digits. Its times have the session's zone, even in columns without one."""
     import chdb
     import pyarrow
 
@@ -211,13 +210,13 @@ def with_chdb() -> tuple[str, Read]:
         rows: Rows = found.to_pylist()
         return rows
 
-    # A path of a local table is below the directory of the process.
+    # ClickHouse requires the path of a local table to be below the directory of the process.
     os.chdir("/")
     return f"ClickHouse {str(chdb.query('SELECT version()', 'TSV')).strip()} (chDB {version('chdb')})", read
 
 
 def _current_fields(path: str) -> list[Mapping[str, Any]]:
-    """The fields of the table's current schema, as its metadata file has them."""
+    """The fields of the table's current schema in its metadata file."""
     metadata = json.loads(Path(path).read_text())
     schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
     fields: list[Mapping[str, Any]] = schemas[metadata["current-schema-id"]]["fields"]
@@ -233,7 +232,7 @@ def _quoted(name: str) -> str:
 
 
 def with_sail() -> tuple[str, Read]:
-    """Sail, through a server of Spark Connect in this process. It reads the newest metadata of a directory."""
+    """Sail, through a Spark Connect server in this process. It reads the newest metadata of a directory."""
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
@@ -253,7 +252,7 @@ def with_sail() -> tuple[str, Read]:
 
 
 def with_iceberg_go() -> tuple[str, Read]:
-    """iceberg-go, by the program that ICEBERG_GO names, which is built from the directory `iceberg_go`."""
+    """iceberg-go, through the program at ICEBERG_GO, which is built from the directory `iceberg_go`."""
     import pyarrow.ipc
 
     program = os.environ["ICEBERG_GO"]
@@ -270,7 +269,7 @@ def with_iceberg_go() -> tuple[str, Read]:
 
 
 def with_trino() -> tuple[str, Read]:
-    """Trino: the server of TRINO_HOME, run by TRINO_JAVA_HOME (Java 24 or newer) for as long as this process lives."""
+    """Trino: the server in TRINO_HOME, run by TRINO_JAVA_HOME (Java 24 or newer) for the lifetime of this process."""
     import trino
 
     home = Path(tempfile.mkdtemp(prefix="trino-"))
@@ -347,8 +346,8 @@ def _configure_trino(home: Path, port: int) -> None:
 
 
 def _start_trino(home: Path) -> subprocess.Popen[bytes]:
-    """A shell that ends with the server, and ends the server when its own standard input is closed: with this process,
-    however that ends."""
+    """A shell that ends together with the server. It stops the server when its standard input is closed, that is,
+    whenever this process ends for any reason."""
     launcher = str(Path(os.environ["TRINO_HOME"]) / "bin" / "launcher")
     script = """
         exec 3<&0
@@ -376,7 +375,7 @@ def _wait_for_trino(run: Callable[[str], Any], server: subprocess.Popen[bytes], 
 
 
 def _of_trino(kind: Any, value: Any) -> Any:
-    """A value as the corpus has it: rows by name, maps as pairs."""
+    """A value in the form of the corpus: rows by name, maps as pairs."""
     if value is None or isinstance(kind, str):
         return value
     match kind["type"]:
