@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 
 class ValueKind(Enum):
-    """What text a value has to be."""
+    """The required text form of a value."""
 
     POSITIVE = "a whole number above 0"
     WHOLE = "a whole number"
@@ -28,11 +28,11 @@ class ValueKind(Enum):
 METRICS_MODE: Final = re.compile(r"none|counts|full|truncate\(0*(?P<width>[1-9]\d{0,8})\)")
 """A metrics mode in lower case; `width` is in code points or bytes."""
 Values: TypeAlias = ValueKind | tuple[str, ...]
-"""A kind of value, or the words that there are; upper and lower case are the same."""
+"""A kind of value, or the allowed words, ignoring case."""
 
 
 class Effect(Enum):
-    """What this library does with a property."""
+    """The effect of a property in this library."""
 
     HONOURED = "honoured"
     NONE = "accepted without effect"
@@ -43,11 +43,12 @@ class IcebergProperty:
     """One property that Iceberg defines."""
 
     name: str
-    """The name, or the beginning of names that end with a column, which ends with a dot."""
+    """The name. A name that ends with a dot is a prefix: the name of a column follows it."""
     values: Values
     effect: Effect = Effect.NONE
     always: str | None = None
-    """The value that says what this library does anyway; setting it asks for nothing that is not done."""
+    """The value that matches the behaviour of this library. Setting it requires nothing that the library does not do.
+    """
 
 
 _P, _W, _I, _N, _B, _T, _M = (
@@ -190,11 +191,11 @@ ICEBERG_PROPERTIES: Final = {
     **{name: IcebergProperty(name, values, Effect.HONOURED) for name, values in _HONOURED.items()},
     **{name: IcebergProperty(name, values, always=_ALWAYS.get(name)) for name, values in _WITHOUT_EFFECT.items()},
 }
-"""All of them, by name or by the beginning of the name."""
+"""All properties, by name or by prefix."""
 _PREFIXES: Final = tuple(name for name in ICEBERG_PROPERTIES if name.endswith("."))
 
 
 def iceberg_property(name: str) -> IcebergProperty | None:
-    """The property of that name, or of the beginning that it has with a column behind; None where Iceberg has none."""
+    """The property of that name, or of its prefix before a column; None if Iceberg does not define it."""
     prefix = next((each for each in _PREFIXES if name.startswith(each) and name != each), name)
     return None if name.endswith(".") else ICEBERG_PROPERTIES.get(prefix)

@@ -358,7 +358,7 @@ def name_mapping(properties: Mapping[str, str]) -> NameMapping | None:
 
 
 def may_remove_files(properties: Mapping[str, str]) -> bool:
-    """MT-65: not where other tables may use the files."""
+    """MT-65: whether files may be removed; false if other tables may use them."""
     return properties.get(GC_ENABLED, GC_ENABLED_DEFAULT).lower() != "false"
 
 
@@ -368,36 +368,36 @@ def is_synced(properties: Mapping[str, str]) -> bool:
 
 
 def inflated_bytes_max(options: Mapping[str, str]) -> int:
-    """FM-32: by the options that files are opened with."""
+    """FM-32: the limit in the options of the FileIO."""
     return positive_int(options, INFLATED_BYTES_MAX, INFLATED_BYTES_MAX_DEFAULT)
 
 
 def options_of_table(properties: Mapping[str, str]) -> dict[str, str]:
-    """FM-32: the properties of a table that files are opened with; it does not set its own limit."""
+    """FM-32: the properties of a table as options of the FileIO. A table cannot set its own limit."""
     return {name: value for name, value in properties.items() if name != INFLATED_BYTES_MAX}
 
 
 def row_level_mode(properties: Mapping[str, str], statement: str) -> str:
-    """SP-21: how a "delete", "update" or "merge" leaves a file of which it deletes rows: "merge-on-read" or
+    """SP-21: the way in which a "delete", "update" or "merge" deletes rows of a file: "merge-on-read" or
     "copy-on-write"."""
     return property_one_of(properties, f"write.{statement}.mode", _ROW_LEVEL_MODES)
 
 
 def copies_rows_on_write(properties: Mapping[str, str]) -> bool:
-    """SP-21: whether some statement leaves no delete file, and writes the rows beside those that it deletes anew."""
+    """SP-21: whether some statement writes no delete file, and instead rewrites the remaining rows of a file."""
     return any(row_level_mode(properties, each) == COPY_ON_WRITE for each in ("delete", "update", "merge"))
 
 
 def blind_deletes(properties: Mapping[str, str]) -> str:
-    """SP-22: what blind deletes may leave, one of BLIND_DELETES_VALUES. Where files of which rows are deleted are
-    written anew, nothing, unless the owner says otherwise."""
+    """SP-22: the delete files that blind deletes may leave, one of BLIND_DELETES_VALUES. If deletes rewrite files
+    (copy-on-write), the default is that none may be left."""
     if BLIND_DELETES not in properties and row_level_mode(properties, "delete") == COPY_ON_WRITE:
         return BLIND_OFF
     return property_one_of(properties, BLIND_DELETES, BLIND_DELETES_VALUES)
 
 
 def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:
-    """The property as a whole number above zero."""
+    """The property as a whole number greater than zero."""
     text = properties.get(name)
     if text is None:
         return default
@@ -408,7 +408,7 @@ def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> int:
-    """The property as a whole number, zero included."""
+    """The property as a whole number, zero or greater."""
     text = properties.get(name)
     if text is None:
         return default
@@ -419,7 +419,7 @@ def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> 
 
 
 def positive_number(properties: Mapping[str, str], name: str, default: float) -> float:
-    """The property as a number above zero."""
+    """The property as a number greater than zero."""
     text = properties.get(name)
     if text is None:
         return default

@@ -1,4 +1,4 @@
-"""Formats numbers, sizes and durations in one way for the command line, for reprs and for pages."""
+"""Formats numbers, sizes and durations in the same way for the command line, for reprs and for pages."""
 
 from __future__ import annotations
 

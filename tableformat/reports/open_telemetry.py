@@ -1,7 +1,7 @@
 """Converts reports to spans and metrics of OpenTelemetry.
 
 Source: OpenTelemetry specification, semantic conventions (names with dots and underscores, seconds, `By`). The metrics
-are those of Iceberg's `ScanMetricsResult` and `CommitMetricsResult`.
+have the names of Iceberg's `ScanMetricsResult` and `CommitMetricsResult`.
 """
 
 from __future__ import annotations

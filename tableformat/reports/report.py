@@ -1,6 +1,6 @@
 """`ScanReport` and `CommitReport`.
 
-Source: Iceberg REST catalog specification, `ReportMetricsRequest`; the names of the metrics are those of Iceberg's
+Source: Iceberg REST catalog specification, `ReportMetricsRequest`. Metrics have the names of Iceberg's
 `ScanMetricsResult` and `CommitMetricsResult`.
 """
 
