@@ -1,1 +1,2 @@
-"""For tests of this library and of what builds on it: strategies, an in-memory model table, the corpus runner."""
+"""Tools for tests of this library and of code that builds on it: strategies, an in-memory model table, the corpus
+runner."""

@@ -1,4 +1,4 @@
-"""Acts of the stateful test, each one commit: a verb, a transaction, a job, a rewrite of data files."""
+"""Acts of the stateful test, each one commit: an operation, a transaction, a job, a rewrite of data files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ class Act(Protocol):
 
     @property
     def verbs(self) -> tuple[Verb, ...]:
-        """What it does to the rows, in order; nothing for a job."""
+        """Its operations on rows, in order; empty for a job."""
 
     @property
     def may_conflict(self) -> bool:
-        """Whether it gives up when others commit first, where verbs and jobs of the library start again."""
+        """Whether it fails with a conflict if others commit first. Single operations and jobs of the library start
+        again."""
 
     def numbered(self, numbers: Iterator[int]) -> Act:
-        """The act with rows that no other one writes."""
+        """The act with rows that no other act writes."""
 
     def commit(self, table: Table) -> int | None:
-        """Do it; the snapshot that the table is at afterwards."""
+        """Commit it, and return the snapshot of the table afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class OneVerb:
 
 @dataclass(frozen=True, slots=True)
 class InTransaction:
-    """Several verbs in one snapshot; what it read cannot be read again."""
+    """Several operations in one snapshot. Rows that the transaction has read cannot be read again after a conflict."""
 
     verbs: tuple[Verb, ...]
 
@@ -83,7 +84,7 @@ class InTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of `Table.maintenance` that changes files and no rows."""
+    """A job of `Table.maintenance` that changes files but no rows."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -101,17 +102,17 @@ class Job:
 
 _WITH_ROW_LINEAGE: Final = 3
 EVERY_FILE: Final = tuple(range(8))
-"""What a rewrite picks to replace all files of a small table."""
+"""Picks for a rewrite that replaces all files of a small table."""
 CONVERSION: Final = Job("convert_deletes")
-"""Equality and range deletes become position deletes."""
+"""Converts equality and range deletes to position deletes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The live rows of some data files in new ones, planned on the snapshot that the handle is at (CP-7 to CP-9)."""
+    """Writes the live rows of some data files to new ones, planned on the handle's snapshot (CP-7 to CP-9)."""
 
     picks: tuple[int, ...]
-    """Which of the data files, modulo how many there are."""
+    """Indexes of the data files, modulo their number."""
 
     verbs = ()
     may_conflict = True
@@ -139,7 +140,7 @@ class Rewrite:
 
 
 def _rewritten(table: Table, tasks: list[FileScanTask]) -> tuple[DataFile, ...]:
-    """CP-7: new files with the sequence number of the snapshot that was read; FM-20: rows keep their lineage."""
+    """CP-7: new files with the sequence number of the snapshot that was read. FM-20: rows keep their lineage."""
     view = table.view
     read, write = ReadContext.of(view), WriteContext.of(view.metadata, view.io)
     if write.format_version >= _WITH_ROW_LINEAGE:
@@ -154,7 +155,7 @@ def _rewritten(table: Table, tasks: list[FileScanTask]) -> tuple[DataFile, ...]:
 
 @contextmanager
 def interrupted_by(others: Callable[[], None]) -> Iterator[None]:
-    """Let others commit between the plan and the commit of whatever commits first in the block."""
+    """Let others commit between the plan and the commit of the first commit in the block."""
     waiting = [others]
     commit_change = transaction.commit_change
 
@@ -169,13 +170,13 @@ def interrupted_by(others: Callable[[], None]) -> Iterator[None]:
 
 @st.composite
 def acts(draw: st.DrawFn) -> Act:
-    """Any act; half of them are single verbs."""
+    """Any act; half of them are single operations."""
     return draw(_ACTS)
 
 
 @st.composite
 def jobs(draw: st.DrawFn) -> Act:
-    """Acts that change files and no rows."""
+    """Acts that change files but no rows."""
     return draw(_JOBS)
 
 

@@ -1,9 +1,9 @@
-"""Rows and schemas in JSON, for cases that are data: JSON knows fewer types than a table, so the column's type decides.
+"""Rows and schemas in JSON, for cases that are data. JSON has fewer types than a table, so the column's type decides.
 
 float, double            number, or "NaN", "Infinity", "-Infinity", "-0.0"
 decimal(P, S)            "1.50"
 date, time, timestamp    "2026-01-31", "12:00:00", "2026-01-31T12:00:00", timestamptz with its offset
-timestamp_ns             nanoseconds since 1970, and so timestamptz_ns
+timestamp_ns             nanoseconds since 1970, also for timestamptz_ns
 uuid                     "00000000-0000-0000-0000-000000000001"
 binary, fixed[L]         hexadecimal digits: "00ff"
 struct, list, map        {"field": value}, [value], [[key, value]]
@@ -50,11 +50,11 @@ _SCALARS: Final[Mapping[type[IcebergType], Callable[[Any], Any]]] = {
     BinaryType: bytes.fromhex,
     FixedType: bytes.fromhex,
 }
-"""Types whose values JSON has no form for; all others are as they stand."""
+"""Types without a form in JSON. Values of all other types are unchanged."""
 
 
 def value_from_json(value: Any, value_type: IcebergType) -> Any:
-    """The Python value that pyarrow takes for, and gives of, a column of the type."""
+    """The Python value that pyarrow accepts and returns for a column of the type."""
     if value is None:
         return None
     match value_type:
@@ -72,12 +72,12 @@ def value_from_json(value: Any, value_type: IcebergType) -> Any:
 
 
 def type_from_json(value: Any) -> IcebergType:
-    """An Iceberg type as its JSON form in table metadata: "long", "decimal(9, 2)", {"type": "struct", ...}."""
+    """An Iceberg type in its JSON form in table metadata: "long", "decimal(9, 2)", {"type": "struct", ...}."""
     return NestedField.model_validate({"id": 0, "name": "column", "type": value, "required": False}).field_type
 
 
 def schema_from_json(columns: Mapping[str, Any], required: Sequence[str] = ()) -> Schema:
-    """The schema of `{"name": type}` with the field ids that a new table gives it: 1 for the first column, and on."""
+    """The schema of `{"name": type}` with the field ids of a new table, which start with 1 for the first column."""
     fields = [
         NestedField(sort_key, name, type_from_json(written), required=name in required)
         for sort_key, (name, written) in enumerate(columns.items(), 1)
@@ -97,7 +97,7 @@ def rows_from_json(rows: Sequence[Any], schema: Schema, columns: Sequence[str] |
 
 
 def tuple_from_json(values: Sequence[Any] | None, schema: Schema, columns: Sequence[str]) -> tuple[Any, ...] | None:
-    """A bound: values of the leading ones of some columns; None stays None."""
+    """A bound: values of some leading columns; None stays None."""
     if values is None:
         return None
     types = [_type_of(schema, name) for name in columns]
@@ -106,9 +106,10 @@ def tuple_from_json(values: Sequence[Any] | None, schema: Schema, columns: Seque
 
 
 def arrow_table(rows: Sequence[Mapping[str, Any]], schema: Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows in the Arrow types of the schema, with field ids in the metadata; `columns` default to those of the rows.
+    """Rows in the Arrow types of the schema, with field ids in the metadata. `columns` are by default those of the
+    rows.
 
-    A column that no row has is left out; one that some row lacks is null there.
+    A column that no row has is left out. A column that only some rows have is null in the others.
     """
     names = columns if columns is not None else [f.name for f in schema.fields if any(f.name in row for row in rows)]
     whole = schema_to_pyarrow(schema)

@@ -1,4 +1,4 @@
-"""The order of keys by Python's own comparisons: the oracle for `tableformat.keys` and everything above it."""
+"""The order of keys by Python's own comparisons: the test oracle for `tableformat.keys` and everything above it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Values: TypeAlias = tuple[Any, ...]
 
 
 def sort_key(value: Any) -> tuple[Any, ...]:
-    """RD-4: where a value stands in the order of its column: null first, then values, NaN last; -0.0 with 0.0.
+    """RD-4: the sort key of a value in its column: null first, then values, NaN last; -0.0 equals 0.0.
 
-    Python compares text by code point and UUIDs as unsigned numbers, which is the order wanted.
+    Python compares text by code point and UUIDs as unsigned numbers, which is the required order.
     """
     if value is None:
         return (0,)
@@ -27,14 +27,14 @@ def sort_key(value: Any) -> tuple[Any, ...]:
 
 
 def sort_keys(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
-    """Where a tuple of values stands: compares like the key that it begins; equal where null equals null (DA-4)."""
+    """The sort key of a tuple of values. It compares like the key that begins with it; null equals null (DA-4)."""
     return tuple(sort_key(value) for value in values)
 
 
 def is_covered(values: Values, lower: Values | None, upper: Values | None) -> bool:
-    """RD-1: whether a key lies in before(lower) .. before(upper); a bound that is None is open.
+    """RD-1: whether a key lies in before(lower) .. before(upper). A bound of None is open.
 
-    A cut before a tuple lies below all keys that begin with it, so only as many values are compared as it has.
+    A cut before a tuple lies below all keys that begin with the tuple, so only that number of values is compared.
     """
     above_lower = lower is None or sort_keys(values[: len(lower)]) >= sort_keys(lower)
     below_upper = upper is None or sort_keys(values[: len(upper)]) < sort_keys(upper)
@@ -42,7 +42,7 @@ def is_covered(values: Values, lower: Values | None, upper: Values | None) -> bo
 
 
 def fingerprint(rows: Iterable[Row], columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    """The rows as a multiset in which -0.0 and 0.0 differ, every NaN is one value, and True is not 1."""
+    """The rows as a multiset. -0.0 and 0.0 differ, all NaNs are equal, and True differs from 1."""
     return Counter(tuple(_identity(row.get(name)) for name in columns) for row in rows)
 
 
@@ -61,7 +61,7 @@ def _identity(value: Any) -> Any:
 
 
 def event_sort_key(event: Row, order_by: str | None) -> tuple[Any, ...]:
-    """Null below NaN below values: an event without a time loses against one with a time."""
+    """Order of events: null below NaN below values. An event without a time loses against one with a time."""
     value = event.get(order_by) if order_by is not None else None
     if value is None:
         return (0,)

@@ -1,11 +1,11 @@
-"""What row lineage must be (FM-20), held against every head that a test reads.
+"""Checks row lineage (FM-20) in every head that a test reads.
 
     book = LineageBook()
-    book.check(table)          after each commit; AssertionError where an id was given twice, was lost, or is new for a
+    book.read(table)           after each commit; AssertionError if an id was given twice, was lost, or is new for a
                                row that nobody wrote
 
-Rows are told apart by all of their values: verbs of this library give every row that they write a new id, and never one
-that is there already.
+Rows are distinguished by all of their values: operations of this library give every row that they write a new id, and
+never write a row that exists already.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tableformat.table import Table
 from tableformat.testing.key_order import fingerprint
 
 _WRITES_STORED_ROWS_ANEW: Final = frozenset({"update", "merge"})
-"""Verbs that may write a row as it was, with a new id."""
+"""Operations that may write an unchanged row again, with a new id."""
 
 Lineage: TypeAlias = dict[int, tuple[Any, int]]
 """By row id: the row, and the sequence number of its last change."""
@@ -32,22 +32,22 @@ Lineage: TypeAlias = dict[int, tuple[Any, int]]
 
 @dataclass(slots=True)
 class LineageBook:
-    """Ids and numbers of the rows of each snapshot that was read."""
+    """Row ids and sequence numbers of each snapshot that was read."""
 
     columns: tuple[str, ...]
-    """Those of the table."""
+    """The columns of the table."""
     known: dict[int, Lineage] = field(default_factory=dict)
-    """By snapshot."""
+    """Lineage by snapshot."""
     written_anew: set[int] = field(default_factory=set)
     """Snapshots of `update` and `merge`."""
 
     def note(self, verbs: Sequence[str], snapshot_ids: Sequence[int]) -> None:
-        """These snapshots came of these verbs."""
+        """Record that these operations made these snapshots."""
         if _WRITES_STORED_ROWS_ANEW.intersection(verbs):
             self.written_anew.update(snapshot_ids)
 
     def read(self, table: Table) -> pa.Table:
-        """The rows of the handle's snapshot with their lineage, which is held against what is known."""
+        """The rows of the handle's snapshot with their lineage, after comparing it with the known lineage."""
         found = table.scan(columns=[*self.columns, *ROW_LINEAGE_NAMES]).to_arrow()
         if table.view.snapshot is not None:
             self._check(table, table.view.snapshot, _lineage_of(found, self.columns))
@@ -97,5 +97,5 @@ def _lineage_of(found: pa.Table, columns: Sequence[str]) -> Lineage:
 
 
 def _of(some: Mapping[int, Any], others: Mapping[int, Any]) -> dict[int, Any]:
-    """What differs."""
+    """The entries that differ."""
     return {row_id: entry for row_id, entry in some.items() if others.get(row_id) != entry}

@@ -1,13 +1,13 @@
-"""The stateful test of a table: random verbs, jobs and races against the model, every snapshot read again.
+"""The stateful test of a table: random operations, jobs and races against the model. Every snapshot is read again.
 
-    handles   two of the branch main, which fall behind each other, and one of a second branch
-    steps     a verb, several in a transaction, a job, a rewrite of data files, a rollback, and races: one of them is
+    handles   two on the branch main, which fall behind each other, and one on a second branch
+    steps     an operation, several in a transaction, a job, a rewrite of data files, a rollback, and races: one step is
               planned, others commit or move the branch back, then it commits
-    checks    after each step the rows at the heads, with their lineage on version 3; counts, filters and DuckDB; before
-              and after snapshots expire, and at the end, all snapshots and the change feed of each branch, which is
-              looked at before a branch leaves its line too
+    checks    after each step: the rows at the heads, with their lineage on version 3; counts, filters and DuckDB
+              before and after snapshots expire, and at the end: all snapshots and the change feed of each branch
+              before a branch is moved off its line: its change feed
 
-`machine_on(catalog)` gives the class that Hypothesis runs.
+`machine_on(catalog)` returns the class that Hypothesis runs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Rows: TypeAlias = tuple[Row, ...]
 MAIN: Final = "main"
 SECOND: Final = "second"
 STEP_COUNT: Final = 15
-"""Steps that a table is worth: later ones find little that the first ones did not."""
+"""Number of steps for each table: later steps rarely find anything that the first ones did not."""
 FIXED_ROWS: Final = tuple(
     {"id": name, "number": number, "at": None, "ratio": None, "note": None} for name in IDS for number in NUMBERS
 )
@@ -70,9 +70,9 @@ _names = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How a table is laid out; its rows must not depend on it.
+    """The layout of a table. Its rows must not depend on it.
 
-    Files of several row groups are few rows long here, and positions are counted from the first row of the file.
+    Some variants have files with several row groups of a few rows each; positions count from the first row of the file.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Variant:
 
 
 _KEPT: Final = {"tableformat.upkeep.files-per-level": "2", "tableformat.upkeep.write-amplification": "1000"}
-"""Upkeep finds something to do in a table of a few files."""
+"""Settings with which upkeep has work in a table of a few files."""
 
 VARIANTS: Final = (
     Variant(),
@@ -105,14 +105,14 @@ VARIANTS: Final = (
 
 
 class TableMachine(RuleBasedStateMachine):
-    """One table, several handles, and the rows that every snapshot must have."""
+    """One table, several handles, and the expected rows of every snapshot."""
 
     catalog: ClassVar[Catalog]
-    """Set by `machine_on`; so is `duckdb`."""
+    """Set by `machine_on`, like `duckdb`."""
     duckdb: ClassVar[duckdb.DuckDBPyConnection]
     variants: ClassVar[Sequence[Variant]] = VARIANTS
     one_of_those_that_go: ClassVar[int] = 1
-    """Of so many snapshots that are about to expire one is read; the change feed tells the rows of all."""
+    """One in this number of snapshots is read before they expire. The change feed covers the rows of all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class TableMachine(RuleBasedStateMachine):
             self.perform(0, OneVerb(Verb("append", FIXED_ROWS)))
 
     def teardown(self) -> None:
-        """Examples are many and files are not needed any more."""
+        """Remove the files, because there are many examples."""
         if not self.handles:
             return
         try:
@@ -170,7 +170,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.heads[MAIN] is not None)
     @rule(at=st.integers(0, 1), act=acts(), others=st.lists(acts(), max_size=1), pick=st.integers(0, 3))
     def race_with_rollback(self, at: int, act: Act, others: list[Act], pick: int) -> None:
-        """CP-22: what the act has seen is undone before it commits."""
+        """CP-22: the changes that the act has seen are undone before it commits."""
         self.handle(at).refresh()
         self.perform(at, act, others, rolled_back=pick)
 
@@ -182,7 +182,7 @@ class TableMachine(RuleBasedStateMachine):
         verb=st.sampled_from(["ignore", "error", "scan"]),
     )
     def decision_on_a_row_whose_delete_is_undone(self, at: int, pick: int, kind: str, verb: str) -> None:
-        """A row is deleted; its key is looked for, and not found; the delete is rolled back."""
+        """A row is deleted, an operation looks for its key and does not find it, and the delete is rolled back."""
         row = self.rows_of_main[pick % len(self.rows_of_main)]
         self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.handle(at).refresh()
@@ -193,13 +193,13 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows_of_main)
     @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def delete_row(self, at: int, pick: int, kind: str) -> None:
-        """A delete that certainly hits something; most random ones do not."""
+        """A delete that certainly matches a row, unlike most random ones."""
         self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
 
     @precondition(lambda self: self.rows_of_main)
     @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def convert_delete_of_several_files(self, at: int, pick: int, kind: str) -> None:
-        """A row, and another one like it in a younger file, are deleted; the delete is converted."""
+        """A row and an equal one in a newer file are deleted, and the delete is converted."""
         self.perform(at, OneVerb(_append_beside(self.rows_of_main[pick % len(self.rows_of_main)])))
         self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.perform(at, CONVERSION)
@@ -207,7 +207,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows_of_main)
     @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def delete_in_the_transaction_of_an_append(self, at: int, pick: int, kind: str) -> None:
-        """A row is there already; the transaction appends another one like it, and deletes both."""
+        """A transaction appends a row that equals an existing one, and deletes both."""
         self.handle(at).refresh()
         append = _append_beside(self.rows_of_main[pick % len(self.rows_of_main)])
         self.perform(at, InTransaction((append, delete_of(self.rows_of_main, pick, kind))))
@@ -223,7 +223,8 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows_of_main)
     @rule(pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def race_of_rewrite_with_converted_delete(self, pick: int, kind: str) -> None:
-        """All files are rewritten from a plan in which a row still was; its delete has come and gone meanwhile."""
+        """All files are rewritten from a plan that includes a row. In the meantime the row is deleted, and the delete
+        is converted."""
         self.handle(0).refresh()
         self.perform(0, OneVerb(_append_beside(self.rows_of_main[pick % len(self.rows_of_main)])))
         self.race_with_delete(at=0, planned=Rewrite(EVERY_FILE), pick=pick, kind=kind, converts=True)
@@ -239,7 +240,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows_of_main)
     @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE, merges=st.booleans())
     def insert_after_unseen_delete(self, at: int, pick: int, kind: str, merges: bool) -> None:
-        """CP-38: a handle that has not seen the delete of a row inserts what is missing."""
+        """CP-38: a handle that has not seen the delete of a row inserts missing rows."""
         row = self.rows_of_main[pick % len(self.rows_of_main)]
         self.handle(at).refresh()
         self.perform(1 - at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
@@ -259,7 +260,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.snapshots) > _SNAPSHOTS_WORTH_REMOVING)
     @rule(at=st.integers(0, 2), retained=st.integers(1, 3))
     def remove_what_is_old(self, at: int, retained: int) -> None:
-        """Old snapshots, and files that no snapshot names; handles that are behind may have lost what they read."""
+        """Remove old snapshots and orphan files. Handles that are behind may lose the files that they read."""
         handle = self.handle(at)
         self.read_all(self.one_of_those_that_go)
         handle.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
@@ -275,7 +276,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.heads[MAIN] is not None and SECOND not in self.heads)
     @rule(at=st.integers(0, 1))
     def start_second_branch(self, at: int) -> None:
-        """At the snapshot of the handle, which others may have left behind."""
+        """Start the branch at the snapshot of the handle, which may be behind the head."""
         handle = self.handle(at)
         if handle.snapshot_id is None:
             handle.refresh()
@@ -288,7 +289,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.is_head_unfiltered)
     @rule(where=filters(), branch=st.sampled_from([MAIN, SECOND]), with_duckdb=st.booleans())
     def read_filtered(self, where: Filter, branch: str, with_duckdb: bool) -> None:
-        """Files and rows are ruled out, and counted, as rows are read; DuckDB sees them too."""
+        """Filters on scans, counts and change feeds select the same rows as the model, also in DuckDB."""
         reader = self.readers.get(branch, self.readers[MAIN]).refresh()
         rows = self.snapshots[self.heads[reader.branch]]
         matching = tuple(row for row in rows if where.matches(row))
@@ -319,10 +320,10 @@ class TableMachine(RuleBasedStateMachine):
             self.is_head_unfiltered = True
         self.changed.clear()
 
-    # -- how a step is made and judged --------------------------------------------------------------------------------
+    # -- running and judging a step -----------------------------------------------------------------------------------
 
     def follow_upkeep(self, reader: Table) -> None:
-        """Upkeep may have made snapshots after the last act: none of them changes a row."""
+        """Accept snapshots of upkeep after the last act. None of them may change a row."""
         made = []
         for snapshot in ancestors(reader.metadata, reader.view.snapshot):
             if snapshot.snapshot_id in self.snapshots:
@@ -364,9 +365,9 @@ class TableMachine(RuleBasedStateMachine):
         return self.snapshots[self.heads[MAIN]]
 
     def perform(self, at: int, act: Act, others: Sequence[Act] = (), rolled_back: int | None = None) -> None:
-        """Run the act with a handle, the others with the next one in between, and judge what came of it.
+        """Run the act with one handle and the others with the next handle in between, and check the outcome.
 
-        `rolled_back`: how many snapshots the branch is moved back after the others.
+        `rolled_back`: the number of snapshots by which the branch is moved back after the others.
         """
         handle, act = self.handle(at), act.numbered(self.row_numbers)
         seen = handle.snapshot_id
@@ -385,7 +386,7 @@ class TableMachine(RuleBasedStateMachine):
         except CommitConflictError:
             assert may_conflict or was_moved, f"{act} met a conflict although nobody else committed, or gave up"
         except (DuplicateKeyError, InvalidArgumentError, RowsRefusedError) as error:
-            # A refusal is as old as what the handle has seen.
+            # A rejection may be based on the older snapshot that the handle has seen.
             before = (self.snapshots[self.heads[handle.branch]], self.snapshots[seen])
             refusals = [rows_after(act.verbs, rows) for rows in before]
             if not any(isinstance(error, type(refusal)) for refusal in refusals if isinstance(refusal, Exception)):
@@ -394,7 +395,7 @@ class TableMachine(RuleBasedStateMachine):
             self._settle(handle, act, snapshot_id)
 
     def _settle(self, handle: Table, act: Act, snapshot_id: int | None) -> None:
-        """What is committed last applies to the rows that were there just before it (CP-5, CP-38)."""
+        """The last commit applies to the rows just before it (CP-5, CP-38)."""
         before = self.snapshots[self.heads[handle.branch]]
         expected = rows_after(act.verbs, before)
         assert not isinstance(expected, Exception), f"{act} should have been refused: {expected}"
@@ -415,18 +416,18 @@ class TableMachine(RuleBasedStateMachine):
 def machine_on(
     catalog: Catalog, variants: Sequence[Variant] = VARIANTS, kind: type[TableMachine] = TableMachine
 ) -> type[TableMachine]:
-    """The machine, or one that adds steps to it, over tables of a local catalog with the namespace `db`."""
+    """The machine, or a subclass with more steps, over tables of a local catalog with the namespace `db`."""
     return type(kind.__name__, (kind,), {"catalog": catalog, "duckdb": duckdb.connect(), "variants": variants})
 
 
 def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:
-    """Raise AssertionError unless the rows are the same ones, in any order."""
+    """Raise AssertionError unless both have the same rows, in any order."""
     have, want = fingerprint(found.to_pylist(), SCHEMA.names), fingerprint(rows, SCHEMA.names)
     assert have == want, f"{subject}: missing {dict(want - have)}, too many {dict(have - want)}"
 
 
 def rows_after(verbs: Sequence[Verb], rows: Rows) -> Rows | Exception:
-    """The rows after the verbs, or why one of them must be refused."""
+    """The rows after the operations, or the error with which one of them must be rejected."""
     model = ModelVerbs(tuple(SCHEMA.names), KEY, list(rows))
     try:
         for verb in verbs:
@@ -441,23 +442,23 @@ def _are_equal(some: Rows, others: Rows) -> bool:
 
 
 def unique_append(row: Row, on_duplicate: str) -> Verb:
-    """An append of the row, if its key is free, and of one with another key."""
+    """An append of the row, and of one with another key. Rows whose key exists are not added."""
     return Verb("append", (row, {**row, "number": row["number"] ^ 1}), {"on_duplicate": on_duplicate})
 
 
 def inserting_merge(row: Row) -> Verb:
-    """A merge that inserts the row, if its key is free, and one with another key."""
+    """A merge that inserts the row, and one with another key. Rows whose key exists are not added."""
     clause = MergeClause("when_not_matched_insert_all", (), ModelClause("not_matched", lambda _, source: source))
     return replace(unique_append(row, "ignore"), name="merge", options={}, clauses=(clause,))
 
 
 def _append_beside(row: Row) -> Verb:
-    """Another row with the values of that one, and one with another key that lands in the same file."""
+    """An append of an equal row, and of one with another key that is written to the same file."""
     return Verb("append", (row, {**row, "number": row["number"] ^ 1}))
 
 
 def delete_of(rows: Rows, pick: int, kind: str) -> Verb:
-    """A delete of one of the rows and of those with the same key, prefix or values; "scan" deletes positions."""
+    """A delete of one of the rows, and of rows with the same key, prefix or values; "scan" deletes positions."""
     row = rows[pick % len(rows)]
     key = tuple(row[name] for name in KEY)
     match kind:

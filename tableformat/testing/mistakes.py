@@ -1,6 +1,6 @@
-"""Known mistakes of table formats, each injected into one function, which tests have to detect.
+"""Known mistakes of table formats, each injected into one function. Tests have to detect them.
 
-A test suite that stays green with one of them proves nothing about it.
+A test suite that stays green with one of these mistakes proves nothing about it.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from tableformat.testing.replacing import replaced, replaced_method
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One way to be wrong."""
+    """One mistake."""
 
     name: str
     rule_ids: tuple[str, ...]
-    """The rules of the specification that it breaks."""
+    """The rules of the specification that it violates."""
     made: Callable[[], AbstractContextManager[None]]
     """While the context is open, the library makes the mistake."""
 
 
 def _same_number_is_new_enough(delete_sequence_number: Any, data_sequence_number: Any) -> Any:
-    """`<=` for `<`: rows disappear with the range delete that they were written with."""
+    """`<=` instead of `<`: rows disappear with the range delete of their own commit."""
     return data_sequence_number <= delete_sequence_number
 
 
 def _span_with_its_upper_bound(
     original: Callable[..., SpanArray], key: Any, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
 ) -> SpanArray:
-    """The span ends after the upper bound, so that the rows of the bound are deleted too."""
+    """The span ends after the upper bound, so rows at the bound are deleted too."""
     span = original(key, lower, upper)
     return replace(span, upper=replace(span.upper, after=np.ones(len(span), np.bool_)))
 
 
 def _equal_but_for_nulls(original: Callable[..., Any], words: KeyWords, rows: Any, keys: KeyWords, among: Any) -> Any:
-    """Null does not match null, as `=` and joins have it."""
+    """Null does not match null, as in `=` and joins."""
     equal = original(words, rows, keys, among)
     for column in words.columns:
         equal = equal if column.valid is None else equal & column.valid[rows]
@@ -68,7 +68,7 @@ def _equal_but_for_nulls(original: Callable[..., Any], words: KeyWords, rows: An
 
 
 def _encoded_without_last_zero(original: Callable[..., Any], array: pa.Array, key_type: Any) -> Any:
-    """Text with a zero byte at its end is encoded like the text without it."""
+    """Text that ends with a zero byte is encoded like the text without it."""
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         array = pc.utf8_rtrim(array, characters="\x00")
     return original(array, key_type)
@@ -77,7 +77,7 @@ def _encoded_without_last_zero(original: Callable[..., Any], array: pa.Array, ke
 def _only_newest_searched(
     original: Callable[..., list[FileScanTask]], tasks: Sequence[FileScanTask]
 ) -> list[FileScanTask]:
-    """Deletes leave the table when the newest data file was searched, not when all were."""
+    """Deletes are removed after only the newest data file was searched."""
     newest = max((task.data_file.sequence_number or 0 for task in tasks), default=0)
     return original([task for task in tasks if task.data_file.sequence_number == newest])
 
@@ -85,13 +85,13 @@ def _only_newest_searched(
 def _added_with_new_number(
     original: Callable[..., Any], producer: SnapshotProducer, base: Any, files: Iterable[Any], content: Any
 ) -> Any:
-    """Rewritten files get the number of the commit, so a delete that came meanwhile misses them."""
+    """Rewritten files get the sequence number of the commit, so a concurrent delete misses them."""
     anew = [replace(file, sequence_number=None) if isinstance(file, DataFile) else file for file in files]
     return original(producer, base, anew, content)
 
 
 def _nothing_reaches_back(_change: StagedChange) -> None:
-    """A delete spares the rows that its own transaction appended before it."""
+    """A delete does not delete the rows that its own transaction appended before it."""
 
 
 def _nothing_alive(task: FileScanTask, _context: Any) -> PositionSet:
@@ -106,7 +106,7 @@ def _counted_from_row_group(positions: PositionSet, _start_row: int) -> Position
 
 
 def _row_groups_end_to_end(_starts: Any, _groups: Any, row_starts: Any, row_ends: Any) -> tuple[Any, Any]:
-    """Row groups that were read are taken to follow each other from the first row of the file."""
+    """Row groups that were read are assumed to be contiguous from the first row of the file."""
     return row_starts, row_ends
 
 
@@ -126,7 +126,7 @@ def _ids_of_the_first_row_group(
 
 @contextmanager
 def _replaced_where_no_file_is_small(original: Callable[..., Any], other: Callable[..., Any]) -> Iterator[None]:
-    """Files of random tables are small, and are read whole."""
+    """Turns off reading whole files, because the files of random tables are small."""
     with (
         mock.patch.object(batches, "SMALL_FILE_BYTES", -1),
         mock.patch.object(delete_loader, "_SMALL_FILE_BYTES", -1),
@@ -136,17 +136,17 @@ def _replaced_where_no_file_is_small(original: Callable[..., Any], other: Callab
 
 
 def _no_ids_were_taken(_before: Any, _assigned: Any, first_row_id: int) -> int:
-    """The next commit gives the ids of this one again."""
+    """The next commit assigns the ids of this one again."""
     return first_row_id
 
 
 def _any_history(_head: Any, _snapshot_id: int | None) -> Iterable[str]:
-    """A branch may be moved to anywhere: only the difference of live files counts."""
+    """A branch may be moved to any snapshot: only the difference of live files is considered."""
     return ()
 
 
 def _no_conflict(*_arguments: Any) -> None:
-    """Whatever others did, the commit goes on."""
+    """The commit proceeds despite any concurrent change."""
 
 
 MISTAKES: Final = (

@@ -1,8 +1,8 @@
-"""The reference model of a table, in memory: what every verb means, row by row.
+"""The reference model of a table, in memory: the effect of every operation, row by row.
 
 It is the oracle of the stateful test and of the corpus. It has no files, no sequence numbers and no encoding: a
-snapshot is the tuple of its rows, a verb is a loop over them. So it loops over rows in Python, which nothing else here
-does, and it compares keys with Python's own comparisons and never with `tableformat.keys`.
+snapshot is the tuple of its rows, and an operation is a loop over them. This is the only module that loops over rows in
+Python. It compares keys with Python's own comparisons and never with `tableformat.keys`.
 
     model = ModelTable(columns=["id", "n"], key=["id"])
     model.append([{"id": 1, "n": None}])
@@ -60,26 +60,27 @@ class ModelBatch:
 
 @dataclass(frozen=True, slots=True)
 class ModelClause:
-    """One clause of `merge`. Functions take the target row and the source row, of which one may be empty."""
+    """One clause of `merge`. Functions get the target row and the source row; one of them may be empty."""
 
     when: str
     """"matched", "not_matched" or "not_matched_by_source"."""
     new: Callable[[Row, Row], Row] | None
-    """Columns with their new values; None deletes."""
+    """Columns with their new values; None deletes the row."""
     applies: Callable[[Row, Row], bool] | None = None
-    """None: always."""
+    """None for a clause that always applies."""
 
 
 @dataclass(slots=True)
 class ModelVerbs:
-    """The verbs over one list of rows. Several after each other are a transaction: each sees what was before."""
+    """The operations over one list of rows. A sequence of them is a transaction: each sees the result of the earlier
+    ones."""
 
     columns: tuple[str, ...]
     key: tuple[str, ...]
     current: list[Row] = field(default_factory=list)
 
     def append(self, rows: Iterable[Row], *, on_duplicate: str = "allow") -> None:
-        """Add rows; "error" and "ignore" go by the key, also among the rows themselves; "replace" is `upsert`."""
+        """Add rows. "error" and "ignore" compare keys, also between the new rows; "replace" is `upsert`."""
         new = self._complete(rows)
         if on_duplicate == "replace":
             self.upsert(new)
@@ -89,11 +90,11 @@ class ModelVerbs:
             self._append_unless_present(new, fail=on_duplicate == "error")
 
     def delete(self, where: Predicate) -> None:
-        """Delete the rows for which the predicate is true; not false and not null."""
+        """Delete the rows for which the predicate is true, not false or null."""
         self.current = [row for row in self.current if not where(row)]
 
     def delete_prefix(self, prefix: Row | Iterable[Row]) -> None:
-        """Delete the rows whose key begins with one of the prefixes; RD-5: whole values, null equal to null."""
+        """Delete the rows whose key begins with one of the prefixes. RD-5: whole values, null equals null."""
         for each in [prefix] if isinstance(prefix, Mapping) else list(prefix):
             names = self._leading(tuple(each))
             self._delete_equal(names, {self._values(each, names)})
@@ -114,7 +115,7 @@ class ModelVerbs:
         self.current = [row for row in self.current if not is_covered(self._values(row, names), lower, upper)]
 
     def delete_rows(self, keys: Iterable[Row]) -> None:
-        """Delete the rows that equal one of the given ones in the columns that these have; null equals null."""
+        """Delete the rows that equal one of the given rows in its columns. Null equals null."""
         for key in keys:
             self._check_names(key)
             self._delete_equal(tuple(key), {self._values(key, tuple(key))})
@@ -127,8 +128,8 @@ class ModelVerbs:
         order_by: str | Sequence[str] | None = None,
         cover: Iterable[Row] = (),
     ) -> None:
-        """Delete the rows whose key prefix occurs in the new ones or in `cover`, and add the newest rows of each
-        prefix; a row without values in the other key columns is not added (CP-66)."""
+        """Delete the rows whose key prefix occurs in the new rows or in `cover`, and add the newest rows of each
+        prefix. A row without values in the other key columns is not added (CP-66)."""
         names = self._leading(tuple(prefix) if prefix is not None else self._required_key())
         rest = [name for name in self._required_key() if name not in names]
         newest = self._newest(rows, names, order_by)
@@ -138,7 +139,7 @@ class ModelVerbs:
         self.current.extend(new)
 
     def _newest(self, rows: Iterable[Row], names: Sequence[str], order_by: str | Sequence[str] | None) -> list[Row]:
-        """CP-66: of each prefix the rows with the greatest order, with the columns of the table."""
+        """CP-66: the rows with the greatest order of each prefix, with the columns of the table."""
         order = [] if order_by is None else [order_by] if isinstance(order_by, str) else list(order_by)
         given = list(rows)
         greatest: dict[Any, Any] = {}
@@ -154,7 +155,7 @@ class ModelVerbs:
         return self._complete({name: row[name] for name in row if name not in dropped} for row in newest)
 
     def _check_unique(self, rows: Iterable[Row]) -> None:
-        """CP-67."""
+        """CP-67: raise DuplicateKeyError if two rows have the same key."""
         keys = [sort_keys(self._values(row, self._required_key())) for row in rows]
         if len(set(keys)) != len(keys):
             raise DuplicateKeyError("two rows have the same key.")
@@ -169,7 +170,8 @@ class ModelVerbs:
         everything: bool = False,
         blind: bool = False,
     ) -> None:
-        """Delete lower <= on < upper and add rows, all of which lie in there; the same rows however it is written."""
+        """Delete lower <= on < upper, and add rows, which must all lie in this range. `blind` does not change the
+        result."""
         del blind
         names = (on,) if isinstance(on, str) else tuple(on)
         lower_bound, upper_bound = _as_bound(lower), _as_bound(upper)
@@ -182,11 +184,11 @@ class ModelVerbs:
         self.current.extend(new)
 
     def upsert(self, rows: Iterable[Row], *, order_by: str | Sequence[str] | None = None) -> None:
-        """Add rows in the place of those with the same key, as `replace` by the whole key does."""
+        """Add rows in place of those with the same key, like `replace` by the whole key."""
         self.replace(rows, order_by=order_by)
 
     def update(self, where: Predicate, *, new: Callable[[Row], Row]) -> None:
-        """Give the rows for which the predicate is true the values of some columns."""
+        """Set new values in the rows for which the predicate is true."""
         self.current = [{**row, **new(row)} if where(row) else row for row in self.current]
 
     def apply_changes(
@@ -227,8 +229,8 @@ class ModelVerbs:
     def merge(
         self, rows: Iterable[Row], *, matches: Callable[[Row, Row], bool], clauses: Sequence[ModelClause]
     ) -> None:
-        """Each target row with the source row that matches it, and each source row without one, gets the first clause
-        that applies. CP-28: a second match is an error, except where all that match are deleted."""
+        """Apply the first matching clause to each target row with its source row, and to each source row without one.
+        CP-28: a second match is an error, unless all matching rows are deleted."""
         given = list(rows)
         found = [[each for each in given if matches(row, each)] for row in self.current]
         changing = [clause for clause in clauses if clause.when == "matched"]
@@ -244,7 +246,8 @@ class ModelVerbs:
         self.current = [row for row in kept if row is not None] + self._complete(inserted)
 
     def overwrite(self, rows: Iterable[Row], *, where: Predicate | None = None, allow_outside: bool = False) -> None:
-        """Delete the rows that match, all without a predicate, and add rows, which match too unless others may."""
+        """Delete the rows that match (all without a predicate), and add rows, which must match too unless others are
+        allowed."""
         new = self._complete(rows)
         for row in new:
             if where is not None and not allow_outside and not where(row):
@@ -274,7 +277,7 @@ class ModelVerbs:
         return tuple(row.get(name) for name in names)
 
     def _complete(self, rows: Iterable[Row]) -> list[Row]:
-        """The rows with every column, null where they have none."""
+        """The rows with every column; missing values are null."""
         given = list(rows)
         for row in given:
             self._check_names(row)
@@ -291,7 +294,7 @@ class ModelVerbs:
         return self.key
 
     def _leading(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """RD-5: the names in key order; they must be the first columns of the key."""
+        """RD-5: the names in key order. They must be the first columns of the key."""
         lead = self._required_key()[: len(names)]
         if not names or set(lead) != set(names) or len(names) != len(lead):
             raise InvalidKeyError(f"{names} does not lead the key {self.key}.")
@@ -319,7 +322,7 @@ class ModelTable:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def head(self, branch: str = "main") -> int | None:
-        """The snapshot that a branch is at; None before the first one."""
+        """The snapshot at the head of a branch; None before the first one."""
         if branch not in self.branches:
             raise SnapshotNotFoundError(f"no branch {branch!r} in the model table.")
         return self.branches[branch]
@@ -338,7 +341,7 @@ class ModelTable:
         return self.rows_at(self.tags[tag])
 
     def ancestors(self, snapshot: int | None) -> Iterator[int]:
-        """The snapshot and those it came from, newest first."""
+        """The snapshot and its ancestors, newest first."""
         while snapshot is not None:
             yield snapshot
             snapshot = self._snapshot(snapshot).parent
@@ -346,7 +349,7 @@ class ModelTable:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def run(self, verb: str, *arguments: Any, **options: Any) -> bool:
-        """One verb of `ModelVerbs` by name, as one snapshot. Options of `commit` go there."""
+        """Commit one operation of `ModelVerbs`, by name, as one snapshot. Options of `commit` are passed on."""
         commit = {name: options.pop(name) for name in ("branch", "application_id", "batch_id") if name in options}
         with self.commit(**commit) as verbs:
             getattr(verbs, verb)(*arguments, **options)
@@ -356,7 +359,7 @@ class ModelTable:
     def commit(
         self, *, branch: str = "main", application_id: str | None = None, batch_id: int | str | None = None
     ) -> Iterator[ModelTransaction]:
-        """Several verbs in one snapshot; none when the block raises or the batch was committed before."""
+        """Several operations in one snapshot. No snapshot if the block raises, or if the batch was committed before."""
         parent = self.head(branch)
         known = self._batches.get((branch, application_id)) if application_id is not None else None
         applied = known is not None and batch_id is not None and _is_applied(known.batch_id, batch_id)
@@ -371,7 +374,7 @@ class ModelTable:
             self._batches[branch, application_id] = ModelBatch(batch_id, number)
 
     def append(self, rows: Iterable[Row], **options: Any) -> bool:
-        """True when the batch had been applied before; like all verbs here."""
+        """Run the operation; True if the batch was applied before. All operations here return this."""
         return self.run("append", rows, **options)
 
     def delete(self, where: Predicate, **options: Any) -> bool:
@@ -408,13 +411,13 @@ class ModelTable:
         return self.run("overwrite", rows, **options)
 
     def transaction(self, **options: Any) -> Any:
-        """`commit` under the name that tables have."""
+        """`commit`, under the name that it has in tables."""
         return self.commit(**options)
 
     # -- names --------------------------------------------------------------------------------------------------------
 
     def create_branch(self, name: str, snapshot: int | None = None) -> None:
-        """Start a branch; batches that writers committed elsewhere are not known on it."""
+        """Start a branch. Batches that writers committed on other branches are unknown on it."""
         self._new_name(name)
         self.branches[name] = self._existing(snapshot)
 
@@ -423,7 +426,7 @@ class ModelTable:
         self.tags[name] = self._existing(snapshot)
 
     def rollback(self, snapshot: int, *, branch: str = "main", replay: bool = False) -> None:
-        """Move a branch back to an ancestor; `replay` forgets the batches of the snapshots left behind."""
+        """Move a branch back to an ancestor. `replay` forgets the batches of the later snapshots."""
         line = list(self.ancestors(self.head(branch)))
         if snapshot not in line:
             raise InvalidArgumentError(f"snapshot {snapshot} is no ancestor of the head of {branch!r}.")
@@ -453,16 +456,16 @@ class ModelTable:
 
 
 class ModelTransaction(ModelVerbs):
-    """Verbs that become one snapshot."""
+    """Operations that become one snapshot."""
 
     def __init__(self, columns: tuple[str, ...], key: tuple[str, ...], rows: list[Row], *, is_applied: bool) -> None:
         super().__init__(columns, key, rows)
         self.is_applied = is_applied
-        """The batch was committed before: what the verbs do here is thrown away."""
+        """Whether the batch was committed before; the effect of the operations is then discarded."""
 
 
 def _merged(clauses: Sequence[ModelClause], when: str, target: Row, source: Row) -> Row | None:
-    """The target row as the first clause that applies leaves it; None where it deletes it."""
+    """The target row after the first clause that applies; None if it deletes the row."""
     for clause in clauses:
         if clause.when == when and (clause.applies is None or clause.applies(target, source)):
             return None if clause.new is None else {**target, **clause.new(target, source)}
@@ -484,7 +487,7 @@ def _as_bound(value: Any) -> Values | None:
 
 
 def _is_applied(stored: int | str, batch_id: int | str) -> bool:
-    """Whole numbers rise; text is compared for equality with the last one."""
+    """Whole numbers have to increase; text is compared for equality with the last batch."""
     if isinstance(stored, int) and isinstance(batch_id, int):
         return batch_id <= stored
     return stored == batch_id

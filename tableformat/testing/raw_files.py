@@ -1,6 +1,6 @@
-"""Data and delete files as other writers make them: no sort marker, rows in any order, few metrics, any column type.
+"""Data and delete files in the style of other writers: no sort marker, rows in any order, few metrics, any column type.
 
-The library's own writers refuse half of what stands in these files, and its readers have to cope with all of it.
+The library's own writers reject much of the content of these files, but its readers have to handle all of it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def foreign_data_file(
     sequence_number: int | None = None,
     name: str | None = None,
 ) -> DataFile:
-    """A data file with the rows in the order given; `schema` may be an older one of the table.
+    """A data file with the rows in the given order; `schema` may be an older one of the table.
 
-    `name` is the name of the file without its ending. Delete files name data files by path, in the order of the paths,
-    so a case with several of them decides that order by their names; else it is random.
+    `name` is the name of the file without its suffix, by default random. Delete files name data files by path, in the
+    order of the paths. A case with several data files therefore determines that order by their names.
     """
     table = arrow_table(rows, schema, columns or [field.name for field in schema.fields])
     location, size, metrics = _write(context, table, schema, has_field_ids=has_field_ids, name=name)
@@ -79,7 +79,7 @@ def foreign_equality_delete(
     has_metrics: bool = True,
     sequence_number: int | None = None,
 ) -> DeleteFile:
-    """An equality delete file of all columns that the rows have, which goes by some of them."""
+    """An equality delete file with all columns of the rows, some of which are its delete columns."""
     columns = [field.name for field in schema.fields if field.name in rows[0]]
     location, size, metrics = _write(context, arrow_table(rows, schema, columns), schema)
     return DeleteFile(
@@ -105,9 +105,9 @@ def foreign_position_delete(
     has_metrics: bool = True,
     sequence_number: int | None = None,
 ) -> DeleteFile:
-    """A position delete file in the spec and partition of a data file; its rows name any paths, in any order.
+    """A position delete file in the spec and partition of a data file. Its rows may name any paths, in any order.
 
-    With `names_file` the entry says that it is for the data file of the first row alone.
+    With `names_file`, the entry names only the data file of the first row.
     """
     rows = [{"file_path": path, "pos": position} for path, position in pairs]
     location, size, metrics = _write(context, arrow_table(rows, _POSITIONS, ["file_path", "pos"]), _POSITIONS)
@@ -126,7 +126,7 @@ def foreign_position_delete(
 
 
 def foreign_vectors(context: WriteContext, deleted: Mapping[DataFile, Sequence[int]]) -> list[DeleteFile]:
-    """A Puffin file with the vectors in the order given; this library's own writer puts smaller ones first (FM-11)."""
+    """A Puffin file with the vectors in the given order; this library's own writer puts smaller ones first (FM-11)."""
     blobs = {data: encode_vector(PositionSet.from_array(np.array(found, np.int64))) for data, found in deleted.items()}
     content, footer = encode_puffin(
         [(deletion_vector_metadata(data.file_path, len(deleted[data])), blob) for data, blob in blobs.items()]
@@ -160,9 +160,9 @@ def raw_range_delete(
     partition: tuple[Any, ...] = (),
     sequence_numbers: Sequence[int] | None = None,
 ) -> DeleteFile:
-    """A range delete file of (lower, upper) bounds, or of prefixes given as one tuple each.
+    """A range delete file of (lower, upper) bounds, or of prefixes, each given as one tuple.
 
-    With `sequence_numbers`, one a span, the file is what maintenance makes of several commits (RD-8).
+    With `sequence_numbers`, one for each span, the file looks as if maintenance had merged several commits (RD-8).
     """
     key = KeyColumns.of(schema, [schema.find_field(name).field_id for name in on])
     found = [_span(key, schema, span) for span in spans]
@@ -186,7 +186,7 @@ def _write(
     if not has_field_ids:
         table = table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
     sink = pa.BufferOutputStream()
-    # As writers that know nothing of Arrow: its schema would make readers see large strings.
+    # Like writers without Arrow: with an Arrow schema, readers would see large strings.
     pq.write_table(table, sink, store_schema=False)
     content = sink.getvalue()
     location = f"{context.table_location}/data/{name or uuid.uuid4()}.parquet"

@@ -1,10 +1,10 @@
-"""The entries of a "raw" step: files made by hand, as `specs/corpus/README.md` describes them.
+"""The entries of a "raw" step: hand-made files, as described in `specs/corpus/README.md`.
 
 {"data": rows, "as": name}                       rows in this order, no sort marker; `name` names the file too
-{"again": name}                                  that data file once more, as a retry of its commit would add it
-{"equality": rows, "by": [columns]}              further columns of the rows are no delete columns
-{"positions": {name: [0, 3]}}                    one delete file; a name is that of a data file, or a path
-{"vectors": {name: [0, 3]}}                      a Puffin file with a deletion vector for each data file, in this order
+{"again": name}                                  the same data file again, like a retry of its commit
+{"equality": rows, "by": [columns]}              further columns of the rows are not delete columns
+{"positions": {name: [0, 3]}}                    one delete file; names are those of data files, or paths
+{"vectors": {name: [0, 3]}}                      a Puffin file with a vector for each data file, in this order
 {"ranges": [[lower, upper]], "on": [columns]}    or {"prefixes": [values], "on": ...}
 """
 
@@ -34,7 +34,7 @@ _KINDS: Final = ("data", "again", "equality", "positions", "vectors", "ranges", 
 
 
 class RawItems:
-    """The files of one raw commit, and those of earlier steps that its position deletes may name."""
+    """The files of one raw commit, and the files of earlier steps that its position deletes may name."""
 
     def __init__(self, table: Table, known: dict[str, list[DataFile]]) -> None:
         self._table = table
@@ -67,7 +67,7 @@ class RawItems:
                 raise InvalidArgumentError(f"a raw item is one of {', '.join(_KINDS)}: {dict(item)}.")
 
     def _schema(self, item: Mapping[str, Any]) -> Schema:
-        """The table's current schema, or an older one that the item names."""
+        """The table's current schema, or an older one named by the item."""
         if "schema_id" not in item:
             return self._table.metadata.schema()
         return next(schema for schema in self._table.metadata.schemas if schema.schema_id == item["schema_id"])
@@ -147,7 +147,7 @@ class RawItems:
         )
 
     def _partition(self, item: Mapping[str, Any], spec_id: int) -> tuple[Any, ...]:
-        """Partition values in Iceberg's internal form, as the item states them: whole numbers and text."""
+        """Partition values of the item in Iceberg's internal form: whole numbers and text."""
         spec = self._context.spec_of(spec_id)
         values: Sequence[Any] = item.get("partition", ())
         if is_unpartitioned(spec) and not values:

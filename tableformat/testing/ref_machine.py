@@ -1,7 +1,7 @@
-"""The stateful test of a table with what moves branches: tags, any snapshot made current, fast-forwards, branches that
-are dropped and made again, and write-audit-publish: commits that are staged and cherry-picked.
+"""The stateful test of a table with operations that move branches: tags, making any snapshot current, fast-forwards,
+branches that are dropped and created again, and write-audit-publish (staged and cherry-picked commits).
 
-    staged    main  P ---- m1 ---- m2          s: no branch is there, it waits to be published
+    staged    main  P ---- m1 ---- m2          s: on no branch, waits to be published
                      \\-- s
 
 `RefMachine` adds its steps to those of `machine.TableMachine`.
@@ -35,7 +35,7 @@ _PICKS: Final = st.integers(0, 15)
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A commit that no branch has."""
+    """A commit that is on no branch."""
 
     snapshot_id: int
     rows_before: Rows
@@ -43,19 +43,19 @@ class Staged:
 
     @property
     def appended(self) -> Rows:
-        """What it added, if it is an append."""
+        """The added rows, if it is an append."""
         return self.rows[len(self.rows_before) :]
 
 
 class Publication(Enum):
-    """What becomes of a staged commit that is published."""
+    """The effect of publishing a staged commit."""
 
     MOVED = "the branch moves to it"
     ADDED = "its files are added"
 
 
 def publication_of(handle: Table, staged: Staged) -> Publication | None:
-    """None where it must be refused; CP-33: also where snapshots that may have published it have expired."""
+    """None if it must be rejected. CP-33: this includes expired snapshots that may have published it."""
     metadata = handle.metadata
     snapshot = snapshot_by_id(metadata, staged.snapshot_id)
     line = list(ancestors(metadata, handle.view.snapshot))
@@ -73,7 +73,7 @@ def publication_of(handle: Table, staged: Staged) -> Publication | None:
 
 
 class RefMachine(TableMachine):
-    """Branches and tags that are moved while verbs and jobs go on."""
+    """Branches and tags that are moved between operations and jobs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class RefMachine(TableMachine):
     @precondition(lambda self: self.heads[MAIN] is not None)
     @rule(at=st.integers(0, 2), pick=_PICKS)
     def make_current(self, at: int, pick: int) -> None:
-        """Any snapshot of the table, staged ones and those of another branch as well."""
+        """Make any snapshot of the table current, including staged ones and those of another branch."""
         handle = self.handle(at).refresh()
         snapshot_ids = [snapshot.snapshot_id for snapshot in handle.metadata.snapshots]
         target = snapshot_ids[pick % len(snapshot_ids)]
@@ -96,7 +96,7 @@ class RefMachine(TableMachine):
     @precondition(lambda self: SECOND in self.heads)
     @rule(at=st.integers(0, 2), branch=st.sampled_from([MAIN, SECOND]))
     def fast_forward(self, at: int, branch: str) -> None:
-        """By a handle that may not have seen where the branches are."""
+        """Fast-forward with a handle that may not have seen the current heads."""
         to = SECOND if branch == MAIN else MAIN
         handle, newest = self.handle(at), self.readers[MAIN].refresh()
         head, target = self.heads[branch], self.heads[to]
@@ -132,7 +132,7 @@ class RefMachine(TableMachine):
     @precondition(lambda self: self.heads[MAIN] is not None)
     @rule(act=acts())
     def stage(self, act: Act) -> None:
-        """A commit on a branch that is dropped again, as Spark stages with a WAP id."""
+        """A commit on a branch that is dropped afterwards, as Spark stages with a WAP id."""
         self.handle(0).refresh().create_branch(_STAGING, self.heads[MAIN])
         before = self.snapshots[self.heads[MAIN]]
         staging = self.catalog.load_table(self.handles[0].name, branch=_STAGING)
@@ -152,7 +152,8 @@ class RefMachine(TableMachine):
     @precondition(lambda self: self.staged)
     @rule(at=st.integers(0, 2), pick=_PICKS)
     def publish_staged(self, at: int, pick: int) -> None:
-        """SP-24: a snapshot on the head becomes the head; an append of elsewhere is added, once; else nothing."""
+        """SP-24: a staged child of the head becomes the head; an append on another parent is added, once; any other
+        commit is rejected."""
         handle = self.handle(at).refresh()
         staged = self.staged[pick % len(self.staged)]
         before = self.snapshots[self.heads[handle.branch]]
@@ -181,7 +182,7 @@ class RefMachine(TableMachine):
         assert twice == Counter(), f"rows of a staged append are there twice: {twice}"
 
     def teardown(self) -> None:
-        """Tags keep what they name, whatever was expired."""
+        """Tags keep their snapshots, even after expiry."""
         try:
             if self.tags:
                 reader = self.readers[MAIN].refresh()

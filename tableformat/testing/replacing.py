@@ -12,8 +12,10 @@ from unittest import mock
 
 @contextmanager
 def replaced(original: Callable[..., Any], other: Callable[..., Any]) -> Iterator[None]:
-    """Replace a function in every module of the library that holds it, since modules import names; in those that are
-    loaded meanwhile too, which have the original afterwards."""
+    """Replace a function in every module of the library that has it, because modules import names.
+
+    Also in modules that are loaded in the meantime; afterwards they have the original.
+    """
     before = set(sys.modules)
     with ExitStack() as patches:
         for module, name in _holders(original, before):
@@ -26,7 +28,7 @@ def replaced(original: Callable[..., Any], other: Callable[..., Any]) -> Iterato
 
 
 def _holders(function: Callable[..., Any], modules: Iterable[str]) -> list[tuple[ModuleType, str]]:
-    """The modules of the library, of those, that hold the function, each with its name there."""
+    """The given modules of the library that have the function, each with its name there."""
     ours = [sys.modules[module] for module in modules if module.startswith("tableformat.")]
     return [(module, name) for module in ours for name, value in vars(module).items() if value is function]
 

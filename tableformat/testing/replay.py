@@ -21,15 +21,17 @@ EVENT_COLUMNS: Final = ("_change_type", "_commit_snapshot_id")
 
 
 def oldest_beginning(view: SnapshotView) -> int | None:
-    """CF-2: the oldest snapshot that a feed up to the view's can begin after; None for the beginning of the line."""
+    """CF-2: the oldest snapshot after which a feed up to the view's snapshot can begin; None for the beginning of the
+    history."""
     oldest = list(ancestors(view.metadata, view.snapshot))[-1:]
     return oldest[0].snapshot_id if oldest and had_parent(view.io, oldest[0]) else None
 
 
 def check_feed(view: SnapshotView) -> pa.Table:
-    """CF-6: the feed turns the rows that a scan gives of each retained snapshot into those of the next; the events.
+    """CF-6: check that the feed turns the scanned rows of each retained snapshot into those of the next, and return its
+    events.
 
-    AssertionError where it does not, and where events are counted otherwise than read.
+    Raises AssertionError if it does not, and if the count of events differs from the number of events read.
     """
     names = [field.name for field in view.schema.fields]
     begin = oldest_beginning(view)
@@ -56,7 +58,7 @@ def replayed(
 ) -> Iterator[tuple[int, Counter[tuple[Any, ...]]]]:
     """The rows after each snapshot that has events, with its id.
 
-    AssertionError when a deleted row is not there, and when snapshots or changes come in another order than CF-6 has.
+    Raises AssertionError if a deleted row does not exist, and if snapshots or changes are not in the order of CF-6.
     """
     seen: list[int] = []
     current = Counter(rows)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for tables: few values, all of them edge cases, so that keys coincide and bounds hit rows."""
+"""Hypothesis strategies for tables: few values, all of them edge cases, so that keys coincide and bounds match rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KEY: Final = ("id", "number")
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 IDS: Final = ("a", "a\x00", "", "\x00", "a\x00b", "ab", "\uffff", "\U00010000")
-"""Each is a prefix of another, holds a zero byte, or sorts differently by UTF-16 than by code point."""
+"""Each is a prefix of another, contains a zero byte, or sorts differently by UTF-16 than by code point."""
 NUMBERS: Final = (0, 1, -1, INT_MIN, INT_MAX)
 TIMES: Final = (
     None,
@@ -62,7 +62,7 @@ _VALUES: Final[dict[str, Sequence[Any]]] = {
     "note": NOTES,
 }
 _HOT_KEYS: Final = (("a", 0), ("a\x00", 0), ("a", 1))
-"""Half of all keys, so that later verbs meet the rows of earlier ones."""
+"""Half of all keys, so that later operations meet rows of earlier ones."""
 _RANGE_COLUMNS: Final = (
     KEY,
     ("at",),
@@ -87,11 +87,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filter:
-    """One condition, said twice."""
+    """One condition in two forms."""
 
     expression: BooleanExpression
     truth: Callable[[Row], bool | None]
-    """Of a row; None is unknown, which does not match."""
+    """The condition for a row. None is unknown, which does not match."""
 
     def matches(self, row: Row) -> bool:
         return self.truth(row) is True
@@ -128,12 +128,12 @@ def prefixes() -> st.SearchStrategy[list[Row]]:
 
 
 def ranges() -> st.SearchStrategy[Range]:
-    """Ranges of the key or of nullable columns, open bounds and prefixes included; lower is not above upper."""
+    """Ranges of the key or of nullable columns, including open bounds and prefixes. Lower is never above upper."""
     return st.sampled_from(_RANGE_COLUMNS).flatmap(_ranges_of)
 
 
 def equal_rows() -> st.SearchStrategy[list[Row]]:
-    """What `delete_rows` takes: values of some columns, the same ones in every row."""
+    """Arguments of `delete_rows`: values of some columns, the same columns in every row."""
     return st.sampled_from(_EQUALITY_COLUMNS).flatmap(
         lambda names: st.lists(st.fixed_dictionaries({name: _value(name) for name in names}), min_size=1, max_size=2)
     )
@@ -141,17 +141,17 @@ def equal_rows() -> st.SearchStrategy[list[Row]]:
 
 @st.composite
 def filters(draw: st.DrawFn) -> Filter:
-    """Conditions of every shape that the library treats differently: key prefixes, intervals, points, all others."""
+    """Conditions of all forms that the library treats differently: key prefixes, intervals, points, all others."""
     return draw(_FILTERS)
 
 
 def filter_of_key(row: Row) -> Filter:
-    """The rows with the key of that one, by a condition on its columns."""
+    """A condition on the key columns that matches rows with the key of this row."""
     return reduce(_and, (_is_among(name, [row[name]]) for name in KEY))
 
 
 def table_of(found: Iterable[Row]) -> pa.Table:
-    """Rows as Arrow in the types of the table; at least one row, the columns of the first."""
+    """Rows as Arrow in the types of the table. At least one row; the columns are those of the first."""
     listed = [dict(row) for row in found]
     return pa.Table.from_pylist(listed, schema=pa.schema([SCHEMA.field(name) for name in listed[0]]))
 
@@ -169,7 +169,7 @@ def _in_order(on: tuple[str, ...], one: Values | None, other: Values | None) -> 
 
 
 def _value(name: str) -> st.SearchStrategy[Any]:
-    """A value of the column; half of them null where that is allowed."""
+    """A value of the column; half of them are null if that is allowed."""
     values = st.sampled_from(_VALUES[name])
     return st.none() | values if None in _VALUES[name] else values
 
@@ -198,18 +198,18 @@ def _is_among(name: str, values: list[Any]) -> Filter:
 
 
 def _key_interval() -> st.SearchStrategy[Filter]:
-    """A prefix of the key and an interval of its next column: what becomes one span."""
+    """A prefix of the key and an interval of its next column, which become one span."""
     prefix = st.sampled_from(IDS).map(lambda value: _is_among("id", [value]))
     return st.builds(_and, prefix, st.builds(_and, _comparison("number"), _comparison("number")))
 
 
 def _literals(name: str) -> st.SearchStrategy[Any]:
-    """Values that a filter can be given: NaN is asked for by IS NAN."""
+    """Values for comparisons in filters. NaN is left out: it needs IS NAN."""
     return st.sampled_from([value for value in _VALUES[name] if value is not None and sort_key(value) != (2,)])
 
 
 def _spelled(value: Any) -> Any:
-    """A value as PyIceberg takes it for a literal."""
+    """A value in the form that PyIceberg accepts for a literal."""
     return value.isoformat() if isinstance(value, dt.datetime) else value
 
 

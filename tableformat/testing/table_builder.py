@@ -10,7 +10,7 @@
     built.table.scan().count()                       0
     built.rows("first")                              the rows of the snapshot of that step
 
-Every step is one snapshot, or one commit of metadata. What a step may be: `specs/corpus/README.md`.
+Every step is one snapshot, or one commit of metadata. All steps are described in `specs/corpus/README.md`.
 """
 
 from __future__ import annotations
@@ -65,28 +65,28 @@ VERBS: Final = (
     "overwrite",
 )
 _ABOUT_THE_STEP: Final = ("as", "on_branch", "handle_of", "error", "note", "refused")
-"""Entries of a step that are not options of its verb."""
+"""Entries of a step that are not options of its operation."""
 
 Runner: TypeAlias = "Callable[[BuiltTable, Table, Any, dict[str, Any]], CommitResult | None]"
-"""What carries out a step."""
+"""Runs a step."""
 
 
 @dataclass
 class BuiltTable:
-    """A table, the steps that made it, and names for its snapshots and files."""
+    """A table, its catalog, and names for its snapshots and files."""
 
     catalog: Catalog
     identifier: str
     snapshot_ids: dict[str, int] = field(default_factory=dict)
-    """By the name that a step's "as" gives to the snapshot after it."""
+    """By the name in a step's "as": the snapshot after the step."""
     data_files: dict[str, list[DataFile]] = field(default_factory=dict)
-    """Likewise, the data files that the step added."""
+    """By the same name: the data files that the step added."""
     metadata: dict[str, tuple[TableMetadata, str]] = field(default_factory=dict)
-    """Likewise, the metadata of after the step and its location: what a writer knows that has not looked since."""
+    """By the same name: the metadata after the step and its location, for writers that have not refreshed since."""
     refused: list[list[dict[str, Any]]] = field(default_factory=list)
-    """The rows that came back from each step with "refused", in the order of the steps."""
+    """The rows returned by each step with "refused", in the order of the steps."""
     writes: dict[str, tuple[StagedWrite, list[StagedFiles]]] = field(default_factory=dict)
-    """What several writers wrote and nobody has committed yet, by the name of the step."""
+    """Uncommitted files of several writers, by the name of the step."""
 
     @property
     def table(self) -> Table:
@@ -94,12 +94,12 @@ class BuiltTable:
         return self.catalog.load_table(self.identifier)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a named snapshot, read now."""
+        """The rows of a named snapshot, read from the table."""
         rows: list[dict[str, Any]] = self.table.scan(snapshot_id=self.snapshot_ids[name]).to_arrow().to_pylist()
         return rows
 
     def run(self, step: Mapping[str, Any]) -> None:
-        """One step. An error that the step itself does not name is the caller's."""
+        """Run one step. Errors are passed on to the caller."""
         branch = step.get("on_branch", "main")
         table = self.catalog.load_table(self.identifier, branch=branch)
         before = {file.file_path for file in live_data_files(table)}
@@ -122,7 +122,7 @@ class BuiltTable:
 
 
 def build(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t") -> BuiltTable:
-    """Create the table of a case and run its steps; steps with "error" are left out."""
+    """Create the table of a case and run its steps, except steps with "error"."""
     built = create(catalog, case, identifier=identifier)
     for step in case["steps"]:
         if "error" not in step:
@@ -146,7 +146,7 @@ def create(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t
 
 
 def _range_partitions(case: Mapping[str, Any]) -> RangePartitions | None:
-    """The entry "range_partitions" of a case: the arguments of RangePartitions, values as JSON has them, or texts
+    """The entry "range_partitions" of a case: the arguments of RangePartitions, with values in JSON form, or texts
     (RP-23)."""
     given = case.get("range_partitions")
     return None if given is None else _partitions(given, schema_from_json(case["schema"], case.get("required", ())))
@@ -172,7 +172,7 @@ def _bound(pair: Sequence[Any], schema: Schema, on: Sequence[str]) -> tuple[Any,
 
 
 def split_step(step: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
-    """What the step does, to what, and with which options."""
+    """The operation of the step, its argument and its options."""
     names = [name for name in step if name in _RUNNERS]
     if len(names) != 1:
         raise InvalidArgumentError(f"a step does one thing of {', '.join(_RUNNERS)}: {dict(step)}.")
@@ -183,7 +183,7 @@ def split_step(step: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
 def verb_arguments(
     verb: str, argument: Any, options: Mapping[str, Any], schema: Schema, key: Sequence[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The Python arguments of a verb: rows as lists of dicts, bounds as tuples, values of the columns' types."""
+    """The Python arguments of an operation: rows as lists of dicts, bounds as tuples, values in the columns' types."""
     positional: tuple[Any, ...] = ()
     keywords = dict(options)
     match verb:
@@ -215,7 +215,7 @@ def verb_arguments(
 
 
 def _event(event: Any, schema: Schema) -> dict[str, Any]:
-    """A change event, a row of a merge's source or one that has an order: it may have columns that the table lacks."""
+    """A change event, a source row of a merge or a row with an order. It may have columns that the table lacks."""
     if not isinstance(event, Mapping):
         return row_from_json(event, schema)
     known = {name: value for name, value in event.items() if name in schema.column_names}
@@ -230,7 +230,7 @@ def _run_verb(verb: str) -> Runner:
 
 
 def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[str, Any]) -> CommitResult | None:
-    """The verb of a table or of a transaction, with Arrow in place of rows."""
+    """Call the operation on a table or a transaction, with Arrow data instead of row lists."""
     schema = table.metadata.schema()
     positional, keywords = verb_arguments(verb, argument, options, schema, table.key)
     if verb in ("apply_changes", "merge") or "order_by" in keywords:
@@ -252,7 +252,7 @@ def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[
 
 
 def events_table(events: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
-    """Columns of the table in its types, the others as Arrow guesses them."""
+    """Columns of the table in its types, the others in the types that Arrow infers."""
     table = arrow_table(events, schema)
     others = dict.fromkeys(name for event in events for name in event if name not in schema.column_names)
     for name in others:
@@ -268,7 +268,7 @@ def _transaction(_built: BuiltTable, table: Table, steps: Any, options: dict[str
 
 
 def _stage_write(built: BuiltTable, table: Table, tasks: Any, options: dict[str, Any]) -> None:
-    """Each list of rows by a writer of its own, as other processes have them."""
+    """Each list of rows is written by a separate writer, as in other processes."""
     name, schema = options.pop("name"), table.metadata.schema()
     names = [column.name for column in schema.fields]
     write = table.new_write(**options)
@@ -286,7 +286,7 @@ def _publish(_built: BuiltTable, table: Table, branch: Any, _options: dict[str, 
 
 
 def _raw(built: BuiltTable, table: Table, items: Any, _options: dict[str, Any]) -> None:
-    """Files made by hand, in one commit; see `raw_items`."""
+    """Hand-made files, in one commit; see `raw_items`."""
     raw = RawItems(table, built.data_files)
     for item in items:
         raw.add(item)
@@ -329,7 +329,7 @@ def _update_spec(_built: BuiltTable, table: Table, calls: Any, _options: dict[st
 
 
 def _damage(_built: BuiltTable, table: Table, kind: Any, options: dict[str, Any]) -> None:
-    """Spoil the live files of a kind: "data", "position", "equality" or "range"."""
+    """Damage the live files of a kind: "data", "position", "equality" or "range"."""
     for file in live_files(table):
         is_meant = kind == "data" if isinstance(file, DataFile) else file.kind.value == kind
         path = Path(local_path(file.file_path) or file.file_path)
@@ -349,7 +349,7 @@ def _damage(_built: BuiltTable, table: Table, kind: Any, options: dict[str, Any]
 
 
 def _with_flipped_bit(stored: bytes) -> bytes:
-    """Another value in the last column of the first row group, as bad memory or a bad disk leaves it."""
+    """Change a value in the last column of the first row group, like faulty memory or a faulty disk."""
     row_group = pq.read_metadata(pa.BufferReader(plain_parquet(stored))).row_group(0)
     chunk = row_group.column(row_group.num_columns - 1)
     start = chunk.dictionary_page_offset or chunk.data_page_offset

@@ -1,4 +1,4 @@
-"""Files of a table: those that a snapshot's manifests name as live, and those that lie in its directory."""
+"""Files of a table: the live files in a snapshot's manifests, and the files in its directory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def live_data_files(table: Table) -> list[DataFile]:
 
 
 def live_delete_files(table: Table) -> list[DeleteFile]:
-    """Its delete files of every kind, likewise."""
+    """The delete files of every kind of the handle's snapshot, in the order of its manifests."""
     return [file for file in live_files(table) if isinstance(file, DeleteFile)]
 
 
 def files_on_disk(table: Table, suffix: str = "") -> set[str]:
-    """Locations below the directory of a table on the local disk that end so, whether anything names them or not."""
+    """Locations below the directory of a table on the local disk with this suffix, whether metadata names them or not."""
     root = table.location.removeprefix("file://")
     return {f"file://{folder}/{name}" for folder, _, names in os.walk(root) for name in names if name.endswith(suffix)}

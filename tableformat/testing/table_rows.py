@@ -1,11 +1,11 @@
-"""Rows of a table as a test states them: in plain Python, and in an order that neither files nor readers decide.
+"""Rows of a table in the form used by tests: plain Python, in an order that does not depend on files or readers.
 
     table.append([{"id": 2, "name": "b"}, {"id": 1, "name": None}])
     live_rows(table)                                 [{"id": 1, "name": None}, {"id": 2, "name": "b"}]
     live_tuples(table)                               [(1, None), (2, "b")]
     live_values(table, "id", where="name = 'b'")     [2]
 
-Whatever `scan` takes is taken here too. No function moves the handle: `live_rows(table.refresh())` reads the head.
+All arguments of `scan` are accepted. No function moves the handle: `live_rows(table.refresh())` reads the head.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Scannable(Protocol):
     """A table, of this library or of PyIceberg."""
 
     def scan(self, *args: Any, **options: Any) -> Any:
-        """What has `to_arrow`."""
+        """Returns an object with `to_arrow`."""
         ...
 
 
@@ -32,12 +32,12 @@ def live_rows(table: Scannable, *args: Any, **options: Any) -> list[dict[str, An
 
 
 def live_tuples(table: Scannable, *args: Any, **options: Any) -> list[tuple[Any, ...]]:
-    """Likewise, each row as the tuple of its values in the order of the columns."""
+    """The same rows, each as the tuple of its values in the order of the columns."""
     return [tuple(row.values()) for row in live_rows(table, *args, **options)]
 
 
 def live_values(table: Scannable, column: str, *args: Any, **options: Any) -> list[Any]:
-    """The values of one column, in their own order; all columns are read unless `columns` says otherwise."""
+    """The values of one column, in its own order. All columns are read unless `columns` is given."""
     return sorted(table.scan(*args, **options).to_arrow()[column].to_pylist(), key=_sort_key)
 
 
@@ -48,7 +48,7 @@ def sorted_rows(found: pa.Table) -> list[dict[str, Any]]:
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
-    """The order of single values, carried on into structs, lists and maps."""
+    """The order of single values, applied recursively to structs, lists and maps."""
     if isinstance(value, Mapping):
         return sort_key(_sort_keys(value.values()))
     return sort_key(_sort_keys(value) if isinstance(value, list | tuple) else value)

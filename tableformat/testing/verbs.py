@@ -1,4 +1,4 @@
-"""Verbs as data: drawn once, applied to a table, to a transaction and to the model, which must agree."""
+"""Operations as data: drawn once, and applied to a table, to a transaction and to the model, which must agree."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _OPERATIONS: Final = (*("I", "U", "D", "update") * 3, "+U", "update_preimage", "
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Change:
-    """New values of some columns, said twice."""
+    """New values of some columns, in two forms."""
 
     assignments: Mapping[str, Any]
-    """As `update` and the clauses of `merge` take them."""
+    """In the form for `update` and the clauses of `merge`."""
     new: Callable[[Row, Row], Row]
-    """Of the target's row and the source's, which is empty in an update."""
+    """A function of the target's row and the source's row; the latter is empty in an update."""
 
     def __repr__(self) -> str:
         return str(dict(self.assignments))
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MergeClause:
-    """A clause of `merge`, said twice."""
+    """A clause of `merge`, in two forms."""
 
     method: str
     arguments: tuple[Any, ...]
@@ -46,28 +46,28 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One call of a writing verb."""
+    """One call of a writing operation."""
 
     name: str
     """The method of Table, Transaction and ModelVerbs."""
     rows: tuple[Row, ...] = ()
-    """Rows, events, keys or prefixes: what the verb takes as a table."""
+    """Rows, events, keys or prefixes: the operation's table argument."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that the table and the model take alike."""
+    """Arguments with the same meaning for the table and the model."""
     where: Filter | None = None
     mode: str = "auto"
-    """How a delete is written, which the model does not know of."""
+    """The form of a delete, which the model does not have."""
     is_streamed: bool = False
-    """Rows come one by one from a reader that can be read once."""
+    """Whether rows come one by one from a reader that can be read once."""
     change: Change | None = None
-    """Of `update`."""
+    """For `update`."""
     clauses: tuple[MergeClause, ...] = ()
-    """Of `merge`, on the key."""
+    """For `merge`, on the key."""
     cover: tuple[Row, ...] = ()
-    """Prefixes that a `replace` deletes in any case."""
+    """Additional prefixes that a `replace` deletes."""
 
     def numbered(self, numbers: Iterator[int]) -> Verb:
-        """The verb with rows that no other call writes."""
+        """The operation with rows that no other call writes."""
         if self.name in ("delete_prefix", "delete_rows"):
             return self
         return replace(self, rows=tuple({**row, "row": next(numbers)} for row in self.rows))
@@ -95,7 +95,7 @@ class Verb:
                 method(self.rows, **self.options)
 
     def apply_to_table(self, table: Table | Transaction) -> CommitResult | None:
-        """The result of a table's verb; a transaction gives none."""
+        """Run it and return the table's result; None in a transaction."""
         method = getattr(table, self.name)
         result: CommitResult | None
         match self.name:
@@ -138,12 +138,12 @@ class Verb:
 
 @st.composite
 def verbs(draw: st.DrawFn) -> Verb:
-    """Any verb; half of them add rows."""
+    """Any operation; half of them add rows."""
     return draw(_VERBS)
 
 
 def _row_writers() -> st.SearchStrategy[Verb]:
-    """Verbs that add rows, whatever they delete."""
+    """Operations that add rows, including those that also delete."""
     appends = st.builds(lambda new: Verb("append", tuple(new)), rows())
     choosy = st.builds(
         lambda new, choice: Verb("append", tuple(new), {"on_duplicate": choice}),
@@ -203,7 +203,7 @@ def _keyed_deletes() -> st.SearchStrategy[Verb]:
 
 
 def _scan_deletes() -> st.SearchStrategy[Verb]:
-    """Deletes and updates that find rows, or may have to."""
+    """Deletes and updates that search for rows, or may have to."""
     mode = st.sampled_from(["auto", "scan"])
     by_filter = st.builds(lambda where, mode: Verb("delete", where=where, mode=mode), filters(), mode)
     by_range = st.builds(lambda found: Verb("delete_range", options=_range_options(found), mode="scan"), ranges())
@@ -241,7 +241,7 @@ def _updates() -> st.SearchStrategy[Verb]:
 
 @st.composite
 def _merges(draw: st.DrawFn) -> Verb:
-    """Of source rows with distinct keys, so that none is refused."""
+    """Merges whose source rows have distinct keys, so that none is rejected."""
     source = {tuple(row[name] for name in KEY): row for row in draw(rows(max_size=3))}
     clauses = []
     kind = draw(st.sampled_from(["update", "delete", "both", None]))
@@ -284,7 +284,7 @@ def _interval_replacements() -> st.SearchStrategy[Verb]:
 
 
 def _interval_replacement(new: Sequence[Row], found: Range, chance: int, blind: bool) -> Verb:
-    """Mostly with rows that lie in the interval; an outside one is refused."""
+    """Mostly with rows inside the interval; a row outside is rejected."""
     inside = [row for row in new if is_covered(tuple(row[name] for name in found.on), found.lower, found.upper)]
     kept = inside if inside and chance else new
     return Verb("replace_interval", tuple(kept), {**_range_options(found), "blind": blind})
