@@ -126,7 +126,7 @@ CONSUMERS_MAX_AGE_MS: Final = "tableformat.consumers.max-age-ms"
 """The maximum age of the oldest unread snapshot of a consumer before expiry removes it (CF-11)."""
 CONSUMERS_MAX_AGE_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
 MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
-"""The number of snapshots of a branch that expiry keeps, whatever their age (MT-1)."""
+"""The number of snapshots of a branch that expiry keeps, independent of their age (MT-1)."""
 UPKEEP: Final = "tableformat.upkeep"
 """The processes that maintain the table while it is written (MT-83)."""
 UPKEEP_DEFAULT: Final = "off"
@@ -390,7 +390,7 @@ def copies_rows_on_write(properties: Mapping[str, str]) -> bool:
 
 def blind_deletes(properties: Mapping[str, str]) -> str:
     """SP-22: the delete files that blind deletes may leave, one of BLIND_DELETES_VALUES. If deletes rewrite files
-    (copy-on-write), the default is that none may be left."""
+    (copy-on-write), the default is `off`."""
     if BLIND_DELETES not in properties and row_level_mode(properties, "delete") == COPY_ON_WRITE:
         return BLIND_OFF
     return property_one_of(properties, BLIND_DELETES, BLIND_DELETES_VALUES)

@@ -94,8 +94,8 @@ class Table(TableCommits):
     def verify(
         self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
     ) -> VerifyResult:
-        """Check that every file, count, bound, order and checksum is as the metadata says, for all retained snapshots
-        or for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files.
+        """Check that every file, count, bound, order and checksum matches the metadata, for all retained snapshots or
+        for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files.
 
         The table is not changed. `maintenance.repair()` fixes the findings that can be fixed without losing anything.
 
@@ -140,7 +140,7 @@ class Table(TableCommits):
         A file in the directory of this or another table gets a new name in this table, because jobs may remove it under
         its current one. The new file is a hard link on a local disk, or a copy made by the object store.
 
-        Columns are matched to those of the table by name. The partition is derived from the column bounds. Footers are
+        Columns are matched to the table's columns by name. The partition is derived from the column bounds. Footers are
         read; rows are read only if a footer does not show that they fit. Raises InvalidArgumentError for files that
         cannot belong to the table, RowsRefusedError for rows that do not fit, and AlreadyExistsError for files that the
         table has, or had before their rows were rewritten to other files. `check_duplicate_files=False` skips this last
@@ -427,15 +427,15 @@ class Table(TableCommits):
         target_alias: str = "target",
         **commit: Unpack[CommitKeywords],
     ) -> Merge[CommitResult]:
-        """Compare the rows of `source` with those of the table. Clauses then decide which rows are updated, deleted or
-        inserted. `execute()` commits the merge in one snapshot; in a transaction it is staged. The calls follow those
-        of delta-rs.
+        """Compare the rows of `source` with the rows of the table. Clauses then decide which rows are updated, deleted
+        or inserted. `execute()` commits the merge in one snapshot; in a transaction it is staged. The API is modelled
+        on delta-rs.
 
         `source`: rows as for `append`, held in memory; they may have columns that the table lacks. `on`: columns that
         both sides have and that must be equal, or SQL text such as "target.id1 = source.name", in UTC. Null equals
         nothing.
 
-        Target rows are read only where the source's values can occur. Changed rows are deleted by position and written
+        Only target rows that may have the source's values are read. Changed rows are deleted by position and written
         again. If several source rows match one target row, DuplicateKeyError is raised.
 
         >>> rows = pa.table({"id1": ["A", "C"], "id2": [3, 7], "num_cal": [1, 1], "days": [4, 5]})

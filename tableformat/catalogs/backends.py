@@ -27,7 +27,7 @@ _OBJECT_STORES: Final = frozenset(
     {"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "oss", "hdfs", "viewfs", "hf", "memory"}
 )
 _PATH_OPTIONS: Final = ("catalog_file", "uri", "py-io-impl")
-"""Options that are allowed for a path, besides those of the FileIO. The latter have a dot in their name
+"""Options that are allowed for a path, besides the options of the FileIO, which have a dot in their name
 (`s3.endpoint`)."""
 _DEFINING_OPTIONS: Final = frozenset({"uri", "type", "py-catalog-impl"})
 

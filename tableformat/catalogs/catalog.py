@@ -213,7 +213,7 @@ class Catalog(CatalogNames):
         location: str | None = None,
         range_partitions: RangePartitions | None = None,
     ) -> CreateTableTransaction:
-        """Prepare the creation of a table; the caller commits it. The arguments are those of `create_table`.
+        """Prepare the creation of a table; the caller commits it. The arguments are the same as for `create_table`.
 
         Raises AlreadyExistsError if the table exists. The commit raises PyIceberg's TableAlreadyExistsError if the
         table was created in the meantime.
@@ -468,7 +468,7 @@ class Catalog(CatalogNames):
 
         With `to`, a directory or a prefix of an object store: `tables`, by default all, are copied with every retained
         snapshot, branch and tag. This is a backup; the same call on the copy restores it. `replace` updates tables that
-        exist there, and copies only files that are missing. `options` are those of `open_catalog(to)`, such as
+        exist there, and copies only files that are missing. `options` are passed to `open_catalog(to)`, such as
         `catalog_file`. A repeated call continues an interrupted one.
 
         >>> result = catalog.relocate("backup/")

@@ -53,7 +53,7 @@ def type_database_errors(engine: Engine, name: str) -> None:
         if context.connection is None:
             raise unreachable(file or name, error) from cause
         if not is_of_statement:
-            # SQLite keeps the transaction open. Whoever gets this connection from the pool next would commit it.
+            # SQLite keeps the transaction open. The next user of this connection from the pool would commit it.
             context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
         elif not context.is_disconnect:
             raise StorageError(

@@ -447,8 +447,8 @@ class EmbeddedCatalog(SqlCatalog):
         return self._load_file_io(location=location)
 
     def point_to(self, swaps: Sequence[Swap], *, synced: bool = False) -> None:
-        """Compare-and-set of the tables' metadata files, all or none. Raises CommitFailedException if one of them is no
-        longer at the expected file."""
+        """Compare-and-set of the tables' metadata files, all or none. Raises CommitFailedException if one of them is at
+        another file than expected."""
         swap_locations(self.engine, self.name, swaps, synced=synced)
 
     def _metadata_at(self, location: str) -> tuple[TableMetadata, FileIO]:

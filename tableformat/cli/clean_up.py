@@ -77,7 +77,7 @@ def remove_orphan_files(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove files in the table's directory that no metadata names, for example those of failed writers."""
+    """Remove files in the table's directory that no metadata names, for example files of failed writers."""
     from tableformat.cli.quantities import parse_moment
     from tableformat.display.text import counted, size
 

@@ -143,7 +143,7 @@ def _further(texts: list[str]) -> dict[str, Any]:
 
 
 def _as_typed(context: typer.Context) -> str:
-    """The given options, except the dry run and those that `Session.command` adds."""
+    """The given options, except the dry run and the options that `Session.command` adds."""
     words = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")

@@ -1,4 +1,4 @@
-"""`create`: an empty table with columns from the command line, or with those of a file."""
+"""`create`: an empty table with columns from the command line, or with the columns of a file."""
 
 from __future__ import annotations
 

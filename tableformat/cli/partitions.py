@@ -134,7 +134,7 @@ def advance_window(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Add future partitions, and drop those that are older than the table's retention."""
+    """Add future partitions, and drop partitions that are older than the table's retention."""
     from tableformat.range_partitions.range_text import parse_end
 
     session = Session.of(context)

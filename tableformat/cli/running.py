@@ -47,8 +47,8 @@ def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterato
 
 @contextmanager
 def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
-    """A progress bar for a job, and a second one for a run of several jobs. None, without any drawing, if there is no
-    console."""
+    """A progress bar for a job, and a second one for a run of several jobs. Without a console, nothing is drawn and the
+    value is None."""
     if console is None:
         yield None
         return

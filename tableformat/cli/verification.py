@@ -31,7 +31,7 @@ def verify(
     dry_run: DryRunOption = False,
     branch: BranchOption = None,
 ) -> None:
-    """Check that every file exists and is as the metadata says, and advise what to do otherwise.
+    """Check that every file exists and matches the metadata, and advise what to do otherwise.
 
     Ends with status 1 if a finding is an error: rows that cannot be read, or that a reader may get wrong.
     """

@@ -83,7 +83,7 @@ def choose_cases(cases: Sequence[AnyCase], wanted: Sequence[str]) -> list[AnyCas
 
 def _versions(file: Path, stated: Mapping[str, Any]) -> Iterator[CorpusCase]:
     only = (stated.get("properties") or {}).get(_VERSION)
-    # In version 3, operations delete with vectors, so there is no position delete file to damage.
+    # In version 3, operations delete with vectors, so a position delete file to damage does not exist.
     versions = (
         FORMAT_VERSIONS[:1] if any(step.get("damage") == "position" for step in stated["steps"]) else FORMAT_VERSIONS
     )

@@ -104,7 +104,7 @@ def write_corpus(
 
 
 def read_written(directory: Path) -> list[WrittenCase]:
-    """The cases that `write_corpus` wrote to a directory. Raises InvalidArgumentError if there are none."""
+    """The cases that `write_corpus` wrote to a directory. Raises InvalidArgumentError if it has no cases."""
     directory = directory.resolve()
     files = [path for part in (ICEBERG, RANGE_DELETES) for path in sorted((directory / part).rglob("*.json"))]
     if not files:

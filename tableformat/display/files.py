@@ -230,8 +230,8 @@ def _bound_text(bound: bytes | None, column_type: PrimitiveType, path: str) -> s
 
 
 def path_that_ends(text: str, paths: Sequence[str]) -> str:
-    """The path that equals `text`, or the only one that ends with it after a slash. Raises InvalidArgumentError if
-    there is no single such path."""
+    """The path that equals `text`, or the only one that ends with it after a slash. Raises InvalidArgumentError if zero
+    or several paths match."""
     if text in paths:
         return text
     found = [path for path in paths if path.endswith("/" + text.lstrip("/"))]

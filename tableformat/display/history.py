@@ -26,7 +26,7 @@ class HistoryEntry:
     snapshot_id: int
     parent_id: int | None
     operation: str | None
-    """None for a snapshot that is no longer retained."""
+    """None for an expired snapshot."""
     is_current: bool
     is_rolled_back: bool
     """Not an ancestor of the current snapshot."""

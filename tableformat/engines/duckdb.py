@@ -71,8 +71,8 @@ def attach(
     """Make every table of the catalog readable as `<name>.<namespace>.<table>`. For a nested namespace the schema is
     `"outer.inner"`.
 
-    At most one of `snapshot_id`, `as_of`, `tag` and `branch` selects the state of every table. Reading a table that has
-    no such state is an error. Raises AlreadyExistsError if the connection has a database of that name.
+    At most one of `snapshot_id`, `as_of`, `tag` and `branch` selects the state of every table. Reading a table without
+    this state is an error. Raises AlreadyExistsError if the connection has a database of that name.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -176,9 +176,9 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
 def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitResult | None:
     """Run one statement, including statements that DuckDB itself does not support for tables of an attached catalog:
 
-    - `FROM db.t AT (VERSION => n)` reads a snapshot, `AT (VERSION => 'name')` a tag or a branch, and `AT (TIMESTAMP =>
-      t)` the snapshot that was current at that time. A time without an offset is in the connection's time zone. Allowed
-      in SELECT, and in the query of EXPLAIN, CREATE TABLE AS and INSERT.
+    - `FROM db.t AT (VERSION => n)` reads a snapshot, and `AT (VERSION => 'name')` a tag or a branch. `AT (TIMESTAMP =>
+      t)` reads the snapshot that was current at that time. A time without an offset is in the connection's time zone.
+      Allowed in SELECT, and in the query of EXPLAIN, CREATE TABLE AS and INSERT.
     - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
     - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` accepts. Times without
       an offset are in the connection's time zone, as in a SELECT.

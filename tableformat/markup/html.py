@@ -1,6 +1,6 @@
 """Parts of a page: facts, grids, bars. All given text is escaped.
 
-Colors are those of the surrounding page, so that light and dark themes are both legible. A few tints suit either.
+Colors are inherited from the surrounding page, so that light and dark themes are both legible. A few tints suit either.
 """
 
 from __future__ import annotations

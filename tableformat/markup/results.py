@@ -15,7 +15,7 @@ _LISTED: Final = 20
 
 
 class HtmlResult:
-    """A result: the names and values of its fields in order, without those that are zero or empty."""
+    """A result: the names and values of its fields in order, without zero and empty values."""
 
     __slots__ = ()
 

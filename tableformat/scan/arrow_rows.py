@@ -203,7 +203,7 @@ class ArrowRows(ABC):
         return LakeDataset(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All rows as pandas. The options are those of `pyarrow.Table.to_pandas`.
+        """All rows as pandas. The options are passed to `pyarrow.Table.to_pandas`.
 
         >>> table.scan(columns=["id1", "num_cal"]).to_pandas().groupby("id1")["num_cal"].sum().to_dict()
         {'A': 3, 'B': 1}

@@ -26,7 +26,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def without_ruled_out(bound: BoundFilter, files: DataColumns, kept: KeptFiles, held: HeldFilters) -> KeptFiles:
-    """FM-27: of the files kept by partitions and bounds, keep those that the cached Bloom filters do not exclude.
+    """FM-27: the files kept by partitions and bounds, without files that the cached Bloom filters exclude.
 
     Nothing is read: a filter that is not cached excludes nothing.
     """

@@ -55,7 +55,7 @@ class ReadContext:
 
     @staticmethod
     def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
-        """`columns` are those of the view's schema and, on v3 tables, the row lineage columns.
+        """`columns` are columns of the view's schema and, on v3 tables, the row lineage columns.
 
         Raises UnknownColumnError for any other column, UnsupportedFeatureError for row lineage before v3.
         """

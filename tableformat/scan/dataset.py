@@ -150,7 +150,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
         return scan if translation.bound is TRUE else scan.filter(to_expression(translation.bound))
 
     def _columns_to_read(self, columns: Any, translation: Translation) -> list[str] | None:
-        """The names that the query selects, plus those that the filter reads if rows are filtered afterwards."""
+        """The names that the query selects, plus the columns that the filter reads if rows are filtered afterwards."""
         names = self.schema.names
         if columns is None or isinstance(columns, dict):
             return None

@@ -1,4 +1,4 @@
-"""Projections from the columns of files to those of a scan, computed once for all files of one schema."""
+"""Projections from the columns of files to the columns of a scan, computed once for all files of one schema."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def _read_run(run: RowGroupRun | SmallFilesRun, narrow: bool) -> pa.Table:
 
 
 def read_stored(run: RowGroupRun) -> pa.Table:
-    """Every row of the run, deleted or not, with the columns to return and those of the filter."""
+    """Every row of the run, deleted or not, with the columns to return and the columns of the filter."""
     opened = run.task
     with opened.context.measure(Step.DECODE) as done:
         with opened.file() as file, unreadable_as_corrupt(file.location):

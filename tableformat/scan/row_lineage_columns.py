@@ -21,7 +21,7 @@ from tableformat.metadata.row_lineage import (
 
 
 def selectable_columns(schema: Schema, columns: Sequence[str] | None, format_version: int) -> Schema:
-    """The columns that a scan may name: those of the table and, on a v3 table, the lineage columns if some are named.
+    """The columns that a scan may name: the table's columns and, on a v3 table, the lineage columns if some are named.
 
     Raises UnsupportedFeatureError if a lineage column is named on a table without row lineage.
     """

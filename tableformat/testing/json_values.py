@@ -106,7 +106,7 @@ def tuple_from_json(values: Sequence[Any] | None, schema: Schema, columns: Seque
 
 
 def arrow_table(rows: Sequence[Mapping[str, Any]], schema: Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows in the Arrow types of the schema, with field ids in the metadata. `columns` are by default those of the
+    """Rows in the Arrow types of the schema, with field ids in the metadata. By default, `columns` are taken from the
     rows.
 
     A column that no row has is left out. A column that only some rows have is null in the others.

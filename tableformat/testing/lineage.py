@@ -4,8 +4,8 @@
     book.read(table)           after each commit; AssertionError if an id was given twice, was lost, or is new for a
                                row that nobody wrote
 
-Rows are distinguished by all of their values: operations of this library give every row that they write a new id, and
-never write a row that exists already.
+Rows are distinguished by all of their values: operations of this library give a new id to every row that they write,
+and never write a row that exists already.
 """
 
 from __future__ import annotations

@@ -347,7 +347,7 @@ class TableMachine(RuleBasedStateMachine):
             self.follow(self.readers[branch].refresh())
 
     def follow(self, reader: Table) -> None:
-        """CF-6: the change feed turns the rows of every retained snapshot into those of the next one."""
+        """CF-6: the change feed turns the rows of every retained snapshot into the rows of the next one."""
         line = [snapshot.snapshot_id for snapshot in ancestors(reader.metadata, reader.view.snapshot)][::-1]
         begin = oldest_beginning(reader.view)
         feed = reader.changes(columns=_FEED, from_snapshot_id=begin)

@@ -79,7 +79,7 @@ def foreign_equality_delete(
     has_metrics: bool = True,
     sequence_number: int | None = None,
 ) -> DeleteFile:
-    """An equality delete file with all columns of the rows, some of which are its delete columns."""
+    """An equality delete file with all columns of the rows. `equality_columns` are its delete columns."""
     columns = [field.name for field in schema.fields if field.name in rows[0]]
     location, size, metrics = _write(context, arrow_table(rows, schema, columns), schema)
     return DeleteFile(

@@ -84,7 +84,7 @@ class RefMachine(TableMachine):
     @precondition(lambda self: self.heads[MAIN] is not None)
     @rule(at=st.integers(0, 2), pick=_PICKS)
     def make_current(self, at: int, pick: int) -> None:
-        """Make any snapshot of the table current, including staged ones and those of another branch."""
+        """Make any snapshot of the table current, including staged snapshots and snapshots of another branch."""
         handle = self.handle(at).refresh()
         snapshot_ids = [snapshot.snapshot_id for snapshot in handle.metadata.snapshots]
         target = snapshot_ids[pick % len(snapshot_ids)]

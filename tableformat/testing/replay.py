@@ -28,8 +28,8 @@ def oldest_beginning(view: SnapshotView) -> int | None:
 
 
 def check_feed(view: SnapshotView) -> pa.Table:
-    """CF-6: check that the feed turns the scanned rows of each retained snapshot into those of the next, and return its
-    events.
+    """CF-6: check that the feed turns the scanned rows of each retained snapshot into the rows of the next, and return
+    its events.
 
     Raises AssertionError if it does not, and if the count of events differs from the number of events read.
     """

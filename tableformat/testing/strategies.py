@@ -151,7 +151,7 @@ def filter_of_key(row: Row) -> Filter:
 
 
 def table_of(found: Iterable[Row]) -> pa.Table:
-    """Rows as Arrow in the types of the table. At least one row; the columns are those of the first."""
+    """Rows as Arrow in the types of the table. At least one row is needed; the first one determines the columns."""
     listed = [dict(row) for row in found]
     return pa.Table.from_pylist(listed, schema=pa.schema([SCHEMA.field(name) for name in listed[0]]))
 

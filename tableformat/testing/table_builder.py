@@ -82,7 +82,7 @@ class BuiltTable:
     data_files: dict[str, list[DataFile]] = field(default_factory=dict)
     """By the same name: the data files that the step added."""
     metadata: dict[str, tuple[TableMetadata, str]] = field(default_factory=dict)
-    """By the same name: the metadata after the step and its location, for writers that have not refreshed since."""
+    """By the same name: the metadata after the step and its location, for writers that have not refreshed after it."""
     refused: list[list[dict[str, Any]]] = field(default_factory=list)
     """The rows returned by each step with "refused", in the order of the steps."""
     writes: dict[str, tuple[StagedWrite, list[StagedFiles]]] = field(default_factory=dict)

@@ -143,7 +143,7 @@ def verbs(draw: st.DrawFn) -> Verb:
 
 
 def _row_writers() -> st.SearchStrategy[Verb]:
-    """Operations that add rows, including those that also delete."""
+    """Operations that add rows. Some of them also delete."""
     appends = st.builds(lambda new: Verb("append", tuple(new)), rows())
     choosy = st.builds(
         lambda new, choice: Verb("append", tuple(new), {"on_duplicate": choice}),

@@ -40,7 +40,8 @@ class ViewStore(Protocol):
         ...
 
     def replace(self, view: View, definition: ViewDefinition, properties: Mapping[str, str]) -> View:
-        """Replace the definition of `view`, as it was loaded. Raises CommitConflictError if another writer was first."""
+        """Replace the definition of `view`. Raises CommitConflictError if another writer changed it after it was
+        loaded."""
         ...
 
     def rename(self, identifier: Identifier, to: Identifier) -> None:

@@ -48,6 +48,6 @@ def data_file_entry(
 
 
 def _sort_order_id(context: WriteContext, footer: pq.FileMetaData) -> int | None:
-    """FM-28: none for a file whose rows are in input order."""
+    """FM-28: the id of the sort order; None for a file whose rows are in input order."""
     is_sorted = context.sorts_rows or not context.key_field_ids or sorted_by(footer.metadata) is not None
     return context.sort_order_id if is_sorted else None

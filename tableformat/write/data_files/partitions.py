@@ -1,6 +1,6 @@
 """Computes the partition of every row of a batch.
 
-The transforms are PyIceberg's, except for those of time. Spark's writers cluster rows by the same transforms in Java
+The transforms are PyIceberg's, except for time transforms. Spark's writers cluster rows by the same transforms in Java
 (`Transforms`), because calling Python for every row would cost more than the write. Random statements in the Spark
 tests compare both.
 """

@@ -45,7 +45,7 @@ def _why_unwritten(field: NestedField, *, is_nested: bool) -> str:
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """FM-22: the schema without columns of type `unknown`, null in Arrow; the same object if there are none."""
+    """FM-22: the schema without columns of type `unknown`, null in Arrow; the same object without such columns."""
     stored = [field for field in schema if not pa.types.is_null(field.type)]
     return schema if len(stored) == len(schema) else pa.schema(stored, metadata=schema.metadata)
 

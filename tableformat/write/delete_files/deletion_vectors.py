@@ -26,8 +26,8 @@ def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, Pos
     left.
 
     DA-7: the positions are *all* that row deletes have ever named in the data file, because readers ignore other
-    position deletes if there is a vector (`write_row_deletes` collects them). Spec and partition are those of the data
-    file. Raises UnsupportedFeatureError below version 3, which has no deletion vectors.
+    position deletes if there is a vector (`write_row_deletes` collects them). Spec and partition are taken from the
+    data file. Raises UnsupportedFeatureError below version 3, which has no deletion vectors.
     """
     if context.format_version < 3:
         raise UnsupportedFeatureError(

@@ -65,9 +65,9 @@ def write_equality_deletes(
     `beside`: a column that is stored with them, and by which no row is deleted (FM-34).
 
     Rows are made distinct (DA-4: null equals null) and sorted within `context.memory_bytes`. A longer stream becomes
-    several files, which together delete the same rows. Without rows there is no file. Under an unpartitioned spec the
-    files apply to every partition (DA-3). Rows that do not fit the columns raise RowsRefusedError. After a failure all
-    files are removed.
+    several files, which together delete the same rows. Without rows, no file is written. Under an unpartitioned spec
+    the files apply to every partition (DA-3). Rows that do not fit the columns raise RowsRefusedError. After a failure
+    all files are removed.
     """
     reader = as_reader(rows, what="the keys to delete")
     columns = delete_columns(context.schema, reader.schema.names)

@@ -34,7 +34,7 @@ def write_position_deletes(context: WriteContext, deleted: Mapping[DataFile, Pos
     """One delete file for every data file with positions to delete, in the given order. After a failure none is left.
 
     DA-1, DA-10, FM-10: `referenced_data_file` and the equal bounds of the path name the data file exactly, so readers
-    need not open the delete file. Spec and partition are those of the data file. Raises UnsupportedFeatureError for a
+    need not open the delete file. Spec and partition are taken from the data file. Raises UnsupportedFeatureError for a
     v3 table, where the specification requires deletion vectors.
     """
     if context.format_version >= 3:

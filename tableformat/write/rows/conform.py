@@ -128,7 +128,7 @@ class ConformedRows:
         whole_groups: Sequence[str] = (),
         numbered_by: str | None = None,
     ) -> None:
-        """`checks`: constraints of the table that rows must not violate (CK-2), and those of the operation.
+        """`checks`: constraints of the table that rows must not violate (CK-2), and checks of the operation.
 
         `numbered_by`: an additional int64 column with the index of each row in the caller's input. It is needed if the
         reader omits some of that input.

@@ -254,7 +254,7 @@ def _with_uuids_as_bytes(value: Any) -> Any:
 
 
 def _with_nanoseconds(values: list[Any], inferred: pa.Array) -> pa.Array:
-    """Arrow infers microseconds for datetimes, including those of pandas, and silently drops nanoseconds."""
+    """Arrow infers microseconds for datetimes, including pandas' own, and silently drops nanoseconds."""
     if not pa.types.is_timestamp(inferred.type) or not any(getattr(value, "nanosecond", 0) for value in values):
         return inferred
     return pa.array(values, pa.timestamp("ns", inferred.type.tz))
