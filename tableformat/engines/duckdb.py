@@ -176,9 +176,9 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
 def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitResult | None:
     """Run one statement, including statements that DuckDB itself does not support for tables of an attached catalog:
 
-    - `FROM db.t AT (VERSION => n)` reads a snapshot, and `AT (VERSION => 'name')` a tag or a branch. `AT (TIMESTAMP =>
-      t)` reads the snapshot that was current at that time. A time without an offset is in the connection's time zone.
-      Allowed in SELECT, and in the query of EXPLAIN, CREATE TABLE AS and INSERT.
+    - `FROM db.t AT (VERSION => n)` reads a snapshot, and `AT (VERSION => 'name')` a tag or a branch. The snapshot that
+      was current at a time is `AT (TIMESTAMP => t)`. A time without an offset is in the connection's time zone. Allowed
+      in SELECT, and in the query of EXPLAIN, CREATE TABLE AS and INSERT.
     - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
     - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` accepts. Times without
       an offset are in the connection's time zone, as in a SELECT.

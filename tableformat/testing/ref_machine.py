@@ -4,7 +4,7 @@ branches that are dropped and created again, and write-audit-publish (staged and
     staged    main  P ---- m1 ---- m2          s: on no branch, waits to be published
                      \\-- s
 
-`RefMachine` adds its steps to those of `machine.TableMachine`.
+`RefMachine` adds its steps to the steps of `machine.TableMachine`.
 """
 
 from __future__ import annotations

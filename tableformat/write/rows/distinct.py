@@ -22,7 +22,7 @@ _COMPACT_AT_LEAST_ROWS: Final = 65_536
 
 
 def distinct_rows(table: pa.Table) -> pa.Table:
-    """The distinct rows of a table, with the same schema. Not for floating point columns: NaN and -0.0 differ by bits."""
+    """The distinct rows of a table, with its schema. Not for floating point columns: NaN and -0.0 differ by bits."""
     return _grouped(_without_runs(table))
 
 

@@ -161,7 +161,7 @@ def _codes(column: pa.Array) -> tuple[Words, int] | None:
 
 
 def is_sorted(columns: Sequence[pa.Array]) -> bool:
-    """Whether rows are in key order. Columns with nulls count as unsorted; sorting them again is correct, only slower."""
+    """Whether rows are in key order. Columns with nulls count as unsorted: sorting again is correct, only slower."""
     row_count = len(columns[0])
     if row_count < 2:
         return True
