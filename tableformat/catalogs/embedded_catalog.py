@@ -116,7 +116,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @classmethod
     def at(cls, directory: str | os.PathLike[str], *, must_exist: bool = False, **properties: str) -> EmbeddedCatalog:
-        """The catalog of a local directory, which is created if it does not exist, unless `must_exist` is set (LK-28)."""
+        """The catalog of a local directory, created if it does not exist, unless `must_exist` is set (LK-28)."""
         path = local_directory(directory)
         if not must_exist:
             refuse_table_directory(path)

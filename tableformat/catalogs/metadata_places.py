@@ -13,7 +13,7 @@ from tableformat.storage.location import one_spelling
 
 
 def is_taken(engine: Engine, location: str) -> bool:
-    """LK-18: whether a table of this database has its metadata in the directory. Renamed tables keep their directory."""
+    """LK-18: whether a table of this database has its metadata in the directory. Renamed tables keep theirs."""
     there = IcebergTables.metadata_location.startswith(f"{location}/", autoescape=True)
     with engine.connect() as connection:
         return connection.execute(select(IcebergTables.table_name).where(there).limit(1)).first() is not None

@@ -61,7 +61,7 @@ class LakePlace:
         return found
 
     def rename(self, location: str) -> str | None:
-        """The current path of a directory below a former root, by the roots found so far; None for any other directory."""
+        """The current path of a directory below a former root that was found so far; None for other directories."""
         former = next((each for each in self._former_roots if is_below(location, each)), None)
         if former is None or self.root is None:
             return None

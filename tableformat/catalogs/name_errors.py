@@ -1,4 +1,4 @@
-"""Translates PyIceberg's errors for missing or existing names to errors of the library that suggest the nearest name."""
+"""Translates PyIceberg's errors for missing or existing names to the library's errors, with the nearest name."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def new_table(
     properties: Mapping[str, str],
     range_partitions: RangePartitions | None,
 ) -> NewTable:
-    """Turn the arguments of `Catalog.create_table` into the parts of a table. Raises an error if it cannot be created."""
+    """Turn the arguments of `Catalog.create_table` into the parts of a table. Invalid arguments raise errors."""
     if isinstance(key, str) or isinstance(partition_by, str):
         raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
     all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties)}

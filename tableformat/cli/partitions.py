@@ -43,7 +43,7 @@ def partitions(
         bool, typer.Option("--history", help="List the changes of the ranges, as far as the metadata log goes.")
     ] = False,
 ) -> None:
-    """List the range partitions of a table, including empty and retired ones, with their contents. Reads metadata only."""
+    """List the range partitions of a table, including empty and retired ones, and their contents, from metadata."""
     from tableformat.display.grid import Column, grid
     from tableformat.operations.inspect import Inspect
 

@@ -66,6 +66,6 @@ def print_rows(
 
 
 def iceberg_type(field: pa.Field, schema: Schema) -> str:
-    """The column's type under Iceberg's name. Nested columns, which may be reduced to some fields, have Arrow's name."""
+    """Iceberg's name of the column's type. Nested columns, which may be reduced to some fields, have Arrow's name."""
     known = next((column.field_type for column in schema.fields if column.name == field.name), None)
     return str(known) if known is not None and known.is_primitive else str(field.type)

@@ -116,7 +116,7 @@ def render_files(entries: Sequence[FileEntry], location: str) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class DeleteListing:
-    """One line for each delete file with the rows that it deletes. On a narrow screen the path is on a separate line."""
+    """One line for each delete file with the rows that it deletes. On a narrow screen the path is on its own line."""
 
     entries: Sequence[DeleteEntry]
     location: str
@@ -185,7 +185,7 @@ def partition_text(spec: PartitionSpec, partition: Mapping[str, Any] | None) -> 
 
 
 def _scope(row: Mapping[str, Any], metadata: TableMetadata) -> str:
-    """DA-3: a keyed delete under an unpartitioned spec applies to every partition, a position delete only to its own."""
+    """DA-3: a keyed delete under an unpartitioned spec applies to all partitions, a position delete to its own."""
     spec = metadata.specs()[row["spec_id"]]
     if row["kind"] not in _POSITIONAL and is_unpartitioned(spec):
         return ALL_PARTITIONS

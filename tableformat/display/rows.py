@@ -45,7 +45,7 @@ class Rows:
         )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As many columns as fit. Middle columns are left out first, and a line gives the number of displayed columns."""
+        """As many columns as fit. Middle columns are left out first, and a line gives the number of shown columns."""
         width = options.max_width
         widths = [self._width(position) for position in range(len(self.names))]
         shown = self._that_fit([min(column, _CELL_WIDTH) for column in widths], width)

@@ -94,7 +94,7 @@ class TableSummary:
 
 
 def summarize(table: Table, view: SnapshotView | None = None) -> TableSummary:
-    """The summary of a table at a view, by default the handle's own. Reads manifests, but no data and no delete files."""
+    """The summary of a table at a view, by default the handle's own. Reads manifests, but no data or delete files."""
     view = view or table.view
     metadata = view.metadata
     data_files = data_files_table(view)

@@ -1,4 +1,4 @@
-"""The range partitions of a table as a dataset for engines. The partitions are listed only when the dataset is scanned."""
+"""The range partitions of a table as a dataset for engines. They are listed only when the dataset is scanned."""
 
 from __future__ import annotations
 

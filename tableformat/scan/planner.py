@@ -301,7 +301,7 @@ class _Planning:
         return [entry.file for entries in read for entry in entries if entry.status is not EntryStatus.DELETED]
 
     def _is_irrelevant(self, delete: DeleteFile) -> bool:
-        """Whether the bounds of an equality or range delete file show that no row which it deletes can pass the filter."""
+        """Whether no row deleted by an equality or range delete file can pass the filter, by the file's bounds."""
         field_ids = delete.equality_ids
         if field_ids is None or self._bound is TRUE or self._keeps_deletes:
             return False

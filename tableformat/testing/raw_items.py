@@ -1,11 +1,11 @@
 """The entries of a "raw" step: hand-made files, as described in `specs/corpus/README.md`.
 
-{"data": rows, "as": name}                       rows in this order, no sort marker; `name` names the file too {"again":
-name}                                  the same data file again, like a retry of its commit {"equality": rows, "by":
-[columns]}              further columns of the rows are not delete columns {"positions": {name: [0, 3]}}
-one delete file; a name is a data file's, or a path {"vectors": {name: [0, 3]}}                      a Puffin file with
-a vector for each data file, in this order {"ranges": [[lower, upper]], "on": [columns]}    or {"prefixes": [values],
-"on": ...}
+{"data": rows, "as": name}                       rows in this order, no sort marker; `name` names the file too
+{"again": name}                                  the same data file again, like a retry of its commit
+{"equality": rows, "by": [columns]}              further columns of the rows are not delete columns
+{"positions": {name: [0, 3]}}                    one delete file; a name is a data file's, or a path
+{"vectors": {name: [0, 3]}}                      a Puffin file with a vector for each data file, in this order
+{"ranges": [[lower, upper]], "on": [columns]}    or {"prefixes": [values], "on": ...}
 """
 
 from __future__ import annotations

@@ -31,6 +31,6 @@ def live_delete_files(table: Table) -> list[DeleteFile]:
 
 
 def files_on_disk(table: Table, suffix: str = "") -> set[str]:
-    """Locations below the directory of a table on the local disk with this suffix, whether metadata names them or not."""
+    """Locations with this suffix below the local directory of a table, whether metadata names them or not."""
     root = table.location.removeprefix("file://")
     return {f"file://{folder}/{name}" for folder, _, names in os.walk(root) for name in names if name.endswith(suffix)}

@@ -112,7 +112,7 @@ class SqlViews:
         return self.put(view, replaced_metadata(view.metadata, definition, properties))
 
     def put(self, view: View, metadata: ViewMetadata) -> View:
-        """Compare-and-set of the metadata file. The file before the previous one is removed: nothing names it any more."""
+        """Compare-and-set of the metadata file. The file before the previous one is removed: nothing names it."""
         assert isinstance(view, _StoredView), "views come from the store that changes them"
         identifier, file = view.name(), self._write(metadata, version=_version_of(view.file) + 1)
         before = self._row(identifier)
