@@ -44,7 +44,7 @@ _KeyColumns: TypeAlias = tuple[Mapping[int, LeafColumn], Sequence[int], Sequence
 """The columns by which deletes find rows:
 
 - where they are in the file, by field id, for the columns that the file has
-- the Parquet columns to read, including the keys
+- the Parquet columns to read, including the keys unless they are read separately
 - the keys, if they have to be read separately
 """
 
