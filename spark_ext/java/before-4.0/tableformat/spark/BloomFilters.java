@@ -2,7 +2,10 @@ package tableformat.spark;
 
 import org.apache.parquet.hadoop.ParquetWriter;
 
-/** FM-27: what Parquet's writer is told of Bloom filters. The one that comes with Spark 3.5 cannot fit their size to the values. */
+/**
+ * FM-27: passes the Bloom filter options to the Parquet writer. The writer that comes with Spark 3.5 cannot fit the size of a filter to its
+ * values.
+ */
 final class BloomFilters {
   private BloomFilters() {}
 

@@ -11,13 +11,13 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.types.StructType;
 
-/** CALL as a command of Spark's: the rows that a procedure answers. */
+/** CALL as a Spark command. Its result is the rows that the procedure returns. */
 final class CallCommand extends CommandPlan {
   private final StructType columns;
   private final scala.collection.immutable.Seq<Attribute> output;
   private final Supplier<ArrowRows.Rows> action;
 
-  /** The rows of `action` have these columns. */
+  /** `columns` is the schema of the rows that `action` returns. */
   CallCommand(String text, StructType columns, Supplier<ArrowRows.Rows> action) {
     super(text);
     this.columns = columns;

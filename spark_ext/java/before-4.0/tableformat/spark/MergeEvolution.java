@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** MERGE WITH SCHEMA EVOLUTION is a syntax error here. */
+/** In this version, MERGE WITH SCHEMA EVOLUTION is a syntax error. */
 final class MergeEvolution {
   private MergeEvolution() {}
 

@@ -1,4 +1,4 @@
 package tableformat.spark;
 
-/** Spark has no catalogs with procedures: SqlCalls has CALL. */
+/** This version of Spark has no procedure catalogs. SqlCalls implements CALL. */
 interface Procedures {}

@@ -2,5 +2,5 @@ package tableformat.spark;
 
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 
-/** What Spark can do since 4.0: join tables by transforms of which one follows from the other. */
+/** Spark supports reducible functions since 4.0: it joins tables by two transforms if one can be derived from the other. */
 interface Reducing<T> extends ScalarFunction<T> {}

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** SP-98: before 4.0 no rule comes before Spark holds a write's columns against the table's. */
+/** SP-98: before 4.0, no extension rule runs before Spark compares the columns of a write with those of the table. */
 final class ReplacementColumns {
   private ReplacementColumns() {}
 

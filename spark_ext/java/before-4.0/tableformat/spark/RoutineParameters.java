@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
-/** Spark's parsers know no parameters of routines. */
+/** Spark's parsers do not parse parameters of routines in this version. */
 interface RoutineParameters extends ParserInterface {
   ParserInterface next();
 }

@@ -1,6 +1,6 @@
 package tableformat.spark;
 
-/** What Spark does with the ids of rows (format version 3) in UPDATE and MERGE: the rows that Spark inserts come without ids, and updated ones with them. */
+/** How Spark handles row ids (format version 3) in UPDATE and MERGE: rows that Spark inserts have no ids, updated rows have them. */
 final class RowIds {
   static final boolean ARE_GIVEN_TO_REINSERTED_ROWS = false;
 

@@ -2,7 +2,9 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** SP-82: before 4.0 no rule comes before Spark holds a write's columns against the table's. `mergeSchema` is refused. */
+/**
+ * SP-82: before 4.0, no extension rule runs before Spark compares the columns of a write with those of the table. `mergeSchema` is refused.
+ */
 final class SchemaMerging {
   private SchemaMerging() {}
 

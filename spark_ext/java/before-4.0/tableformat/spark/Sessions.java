@@ -8,7 +8,7 @@ import org.apache.spark.sql.SparkSession$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.Option;
 
-/** The session of a statement: Spark 4 has another class for one that is not of a Connect client. */
+/** The session of a statement. Spark 4 has a separate class for sessions that do not belong to a Connect client. */
 final class Sessions {
   private Sessions() {}
 
@@ -16,7 +16,7 @@ final class Sessions {
     return SparkSession.active();
   }
 
-  /** None where a catalog is used without a session. */
+  /** Empty if a catalog is used without a session. */
   static Option<SparkSession> found() {
     return SparkSession$.MODULE$.getActiveSession();
   }

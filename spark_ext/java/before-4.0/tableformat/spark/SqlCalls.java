@@ -34,12 +34,12 @@ import scala.Option;
  * An argument is an expression without columns.
  */
 final class SqlCalls {
-  /** `name` is null for an argument by its place; `text` is an expression. */
+  /** `name` is null for a positional argument; `text` is an expression. */
   private record Argument(String name, String text) {}
 
   private SqlCalls() {}
 
-  /** SQ-30: null for a procedure of a catalog that is not ours, of which Spark says that it has no CALL. */
+  /** SQ-30: null for a procedure of another catalog. Spark then reports that the catalog does not support CALL. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
     TableNames.Target called = in.isAtName() ? TableNames.ours(in.names("a procedure")) : null;
     if (called == null) {
@@ -73,7 +73,7 @@ final class SqlCalls {
     return found;
   }
 
-  /** In the order of the parameters, null where CALL has none; `types` gets the types of the parameters. */
+  /** The values in the order of the parameters, null for parameters without an argument. Sets `types` to the types of the parameters. */
   private static InternalRow values(
       JsonNode description, List<Argument> arguments, DataType[] types, ParserInterface spark) throws ParseException {
     JsonNode parameters = description.get("parameters");
@@ -93,7 +93,7 @@ final class SqlCalls {
       throw Errors.unchecked((Exception) QueryCompilationErrors$.MODULE$.wrongNumArgsError(
           procedure, Scala.seq((Object) types.length), given.size(), "", "", ""));
     }
-    // The rules, and the errors, of Spark's functions with named arguments.
+    // Uses the rules and errors of Spark's functions with named arguments.
     List<Expression> arranged = Scala.list(NamedParametersSupport$.MODULE$.defaultRearrange(
         new FunctionSignature(Scala.seq(expected)), Scala.seq(given), procedure));
     InternalRow row = new GenericInternalRow(types.length);
@@ -106,7 +106,7 @@ final class SqlCalls {
     return row;
   }
 
-  /** The name as it is described where only its case differs, as Spark compares names with case. */
+  /** The name as spelled in the description if only its case differs, because Spark compares names case-sensitively. */
   private static String asDescribed(JsonNode parameters, String name) {
     for (JsonNode parameter : parameters) {
       if (parameter.get("name").asText().equalsIgnoreCase(name)) {
@@ -116,7 +116,7 @@ final class SqlCalls {
     return name;
   }
 
-  /** What the expression is, by Spark itself. */
+  /** The value of the expression, computed by Spark. */
   private static Literal value(String expression, ParserInterface spark) throws ParseException {
     LogicalPlan selected = spark.parsePlan("SELECT (" + expression + ") AS value");
     QueryExecution query = Sessions.active().sessionState().executePlan(selected, CommandExecutionMode.NON_ROOT());
@@ -124,7 +124,7 @@ final class SqlCalls {
     return Literal.create(Constants.value(query.executedPlan().executeCollect()[0], 0, type), type);
   }
 
-  /** An error where the value is none of the type, whatever the session makes of such. */
+  /** Casts the value to the type. Raises an error if the value does not fit, regardless of the session's ANSI setting. */
   private static Object cast(Literal value, DataType type, String what) {
     if (value.dataType().equals(type) || value.value() == null) {
       return value.value();

@@ -17,13 +17,13 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 
-/** The columns of a table as a file has them that was written before they were widened (SP-61). */
+/** The columns of a table with the types of a file that was written before they were widened (SP-61). */
 final class StoredTypes {
   private static final String FIELD_ID = "parquet.field.id";
 
   private StoredTypes() {}
 
-  /** `wanted`, with the file's type for every column that it may be widened from. */
+  /** `wanted`, but with the file's type for every column that can be widened from it. */
   static StructType of(StructType wanted, GroupType stored) {
     StructField[] fields = new StructField[wanted.size()];
     for (int i = 0; i < fields.length; i++) {
@@ -35,7 +35,7 @@ final class StoredTypes {
     return new StructType(fields);
   }
 
-  /** By its id, or by its name where the file has no ids; null where the file lacks it. */
+  /** The column of the file with the same id, or with the same name if the file has no ids. Null if the file lacks the column. */
   private static Type find(StructField field, GroupType stored) {
     Metadata metadata = field.metadata();
     for (Type type : stored.getFields()) {
@@ -68,7 +68,7 @@ final class StoredTypes {
     return wanted;
   }
 
-  /** Of a list with its middle level, or of one of old writers without. */
+  /** The element of a list with the middle level, or of a list without it, as old writers wrote them. */
   private static Type element(GroupType list) {
     Type repeated = list.getType(0);
     boolean hasLevel = !repeated.isPrimitive() && repeated.asGroupType().getFieldCount() == 1

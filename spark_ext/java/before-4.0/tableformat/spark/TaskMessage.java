@@ -5,8 +5,8 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.WriteTaskResult;
 
 /**
- * Bytes in a message of Spark's own class: one of ours would be another class to each of the class loaders that a jar
- * added to a running session is loaded by.
+ * Bytes in a message of one of Spark's own classes. If a jar is added to a running session, several class loaders load it, and each of them
+ * would have its own version of a class of ours.
  */
 final class TaskMessage {
   private TaskMessage() {}

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The options `versionAsOf` and `timestampAsOf` of a read, which Spark 3.5 passes over for tables of catalogs. */
+/** The read options `versionAsOf` and `timestampAsOf`, which Spark 3.5 ignores for tables of catalogs. */
 final class TimeTravelOptions {
   private TimeTravelOptions() {}
 

@@ -14,7 +14,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
-/** A view as Spark's session catalog has it: the one form of persistent views that this Spark reads. */
+/** A view in the form of Spark's session catalog. This version of Spark reads persistent views in this form only. */
 final class V1Views {
   private V1Views() {}
 
@@ -25,13 +25,13 @@ final class V1Views {
         Scala.map(Map.of()), Option.apply(sql));
   }
 
-  /** The settings that the view was made under. */
+  /** The settings of the session that created the view. */
   static SQLConf settings(View view) {
     return View$.MODULE$.effectiveSQLConf(
         view.desc().viewSQLConfigs(), false);
   }
 
-  /** What Spark would keep of the session with a view of this query. */
+  /** The properties of the session that Spark would store with a view of this query. */
   static scala.collection.immutable.Map<String, String> described(
       CreateView statement, LogicalPlan query, StructType schema) {
     return ViewHelper$.MODULE$.generateViewProperties(

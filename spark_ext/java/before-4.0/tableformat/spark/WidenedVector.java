@@ -15,7 +15,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The values of a file in a wider type than the file's (SP-61), at any depth. Nothing is copied. */
+/** Values of a file, converted to a wider type than the one in the file (SP-61), at any depth. Nothing is copied. */
 final class WidenedVector extends ColumnVector {
   private static final long MICROSECONDS_PER_DAY = 86_400_000_000L;
 
@@ -41,7 +41,7 @@ final class WidenedVector extends ColumnVector {
     }
   }
 
-  /** The vector itself where it has the type. */
+  /** The vector itself if it already has the type. */
   static ColumnVector of(ColumnVector stored, DataType type) {
     return stored.dataType().sameType(type) ? stored : new WidenedVector((WritableColumnVector) stored, type);
   }
@@ -66,7 +66,7 @@ final class WidenedVector extends ColumnVector {
     return stored.isNullAt(row);
   }
 
-  /** A long of an int, the microseconds of a date. */
+  /** Widens an int to a long, or a date to microseconds. */
   @Override public long getLong(int row) {
     if (storedType instanceof IntegerType) {
       return stored.getInt(row);

@@ -19,10 +19,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * SP-61: the batches of one file, also of one from before a column was widened.
+ * SP-61: reads the batches of one file. The file may have been written before a column was widened.
  *
- * <p>Spark's reader before 4.0 refuses such a column at the first batch. Then the file is opened once more, is read
- * by the types that its footer has, and the values are widened one by one as they are asked for.
+ * <p>Before 4.0, Spark's reader raises an error for such a column at the first batch. This reader then opens the file again and reads it
+ * with the types from its footer. The values are widened one by one as they are requested.
  */
 final class WideningReader implements PartitionReader<ColumnarBatch> {
   private final ParquetPartitionReaderFactory layout;
@@ -75,7 +75,7 @@ final class WideningReader implements PartitionReader<ColumnarBatch> {
     hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), stored.json());
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), stored.json());
     isWidened = true;
-    // The layout's own configuration came without what reads it; the task has what the session says.
+    // The configuration of the layout lacks the settings that the reader needs; the task has the settings of the session.
     reader = ParquetFiles.readerFactory(
         ParquetFiles.inBatches(SQLConf.get()), new Here(hadoop), stored, layout.filters()).buildColumnarReader(file);
   }
@@ -87,7 +87,7 @@ final class WideningReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  /** A value of this process in the place of one that was sent to it. */
+  /** A local value that takes the form of a broadcast one. */
   private static final class Here extends Broadcast<SerializableConfiguration> {
     private final SerializableConfiguration configuration;
 

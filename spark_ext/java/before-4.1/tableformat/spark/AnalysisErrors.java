@@ -5,7 +5,7 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import scala.Option;
 
-/** Spark's exception for what a statement cannot do. */
+/** Spark's exception for statements that cannot be analyzed. */
 final class AnalysisErrors extends AnalysisException {
   private final String sqlState;
 
@@ -24,7 +24,7 @@ final class AnalysisErrors extends AnalysisException {
     return error.getErrorClass();
   }
 
-  /** Spark knows the states of its own conditions alone. */
+  /** Spark knows only the SQLSTATEs of its own error conditions. */
   @Override public String getSqlState() {
     return sqlState;
   }

@@ -3,7 +3,7 @@ package tableformat.spark;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** What Spark keeps of tables. */
+/** Rows of tables that Spark has cached. */
 final class CachedRows {
   private CachedRows() {}
 

@@ -3,8 +3,8 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.connector.catalog.Table;
 
-/** Spark has no constraints. */
+/** Spark does not support constraints in this version. */
 interface Constrained extends Table {
-  /** The table as Python describes it. */
+  /** Python's description of the table. */
   JsonNode described();
 }

@@ -3,7 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
-/** Spark has no constraints. */
+/** Spark does not support constraints in this version. */
 final class ConstraintJson {
   private ConstraintJson() {}
 

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** Spark before 4.1 does not tell a commit what a MERGE did. */
+/** Before 4.1, Spark does not pass the row counts of a MERGE to the commit. */
 interface MergeCounts extends DeltaBatchWrite {
   void commit(WriterCommitMessage[] messages, ObjectNode counts);
 

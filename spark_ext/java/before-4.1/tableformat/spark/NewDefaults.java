@@ -3,11 +3,11 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
-/** ALTER COLUMN SET and DROP DEFAULT. */
+/** ALTER COLUMN SET DEFAULT and DROP DEFAULT. */
 final class NewDefaults {
   private NewDefaults() {}
 
-  /** Of a new default Spark hands over the text alone. */
+  /** In this version, Spark passes only the text of a new default. */
   static void put(ObjectNode json, TableChange.UpdateColumnDefaultValue change) {
     if (!change.newDefaultValue().isEmpty()) {
       throw Errors.unsupported(

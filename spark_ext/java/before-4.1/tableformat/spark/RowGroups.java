@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.parquet.hadoop.ParquetWriter;
 
-/** The Parquet writer that comes with Spark before 4.1 ends row groups by their bytes alone. */
+/** The Parquet writer that comes with Spark before 4.1 ends row groups by size in bytes only. */
 final class RowGroups {
   private RowGroups() {}
 

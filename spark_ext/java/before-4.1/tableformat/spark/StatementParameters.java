@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
-/** Spark puts parameters into plans, not into the text of statements. */
+/** In this version, Spark substitutes parameters in plans, not in the text of statements. */
 interface StatementParameters extends ParserInterface {
   ParserInterface next();
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 
-/** CREATE and REPLACE TABLE, as Spark describes new tables before 4.1: the table property says what the key is. */
+/** CREATE and REPLACE TABLE, with new tables described as Spark does before 4.1: a table property names the key columns. */
 interface TableMaking extends StagingTableCatalog {
   @Override default Table createTable(
       Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties)
@@ -39,7 +39,7 @@ interface TableMaking extends StagingTableCatalog {
         identifier, DdlJson.newTable(identifier, columns, partitions, properties));
   }
 
-  // Older forms of the same, which Spark declares and does not call.
+  // Older overloads that Spark declares and does not call.
 
   @Override default Table createTable(
       Identifier identifier, StructType schema, Transform[] partitions, Map<String, String> properties)

@@ -1,4 +1,4 @@
 package tableformat.spark;
 
-/** LK-2: SHOW TABLES of Spark before 4.1 loads no table. */
+/** LK-2: before 4.1, SHOW TABLES does not load any table. */
 interface TableSummaries {}

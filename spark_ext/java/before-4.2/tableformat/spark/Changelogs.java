@@ -1,4 +1,4 @@
 package tableformat.spark;
 
-/** Spark has no CHANGES. */
+/** Spark does not have CHANGES in this version. */
 interface Changelogs {}

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
-/** Lists of properties in brackets. */
+/** Parses lists of properties in parentheses. */
 final class SqlProperties {
   private SqlProperties() {}
 

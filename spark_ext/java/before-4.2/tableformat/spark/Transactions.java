@@ -1,6 +1,6 @@
 package tableformat.spark;
 
-/** Spark does not tell catalogs of statements: what a statement read is not known when it commits (ST-7). */
+/** In this version, Spark does not pass statements to catalogs. A commit does not know which rows its statement read (ST-7). */
 interface Transactions {
   boolean ARE_KNOWN = false;
 }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.StructType;
 
-/** A schema as a table's columns, with their comments and defaults. */
+/** Converts a schema to the columns of a table, with their comments and defaults. */
 final class V2Columns {
   private V2Columns() {}
 

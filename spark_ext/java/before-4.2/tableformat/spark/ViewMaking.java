@@ -27,7 +27,7 @@ import org.apache.spark.sql.util.SchemaUtils$;
 import scala.Option;
 import scala.Tuple2;
 
-/** Makes a view of a query, as Spark makes those of its session catalog. */
+/** Creates a view of a query, in the way that Spark creates views of its session catalog. */
 final class ViewMaking {
   private static final String SCHEMA_MODE = "view.schemaMode";
 
@@ -50,7 +50,7 @@ final class ViewMaking {
     catalog.putView(statement.replace() ? "create_or_replace_view" : "create_view", target.identifier(), view);
   }
 
-  /** ALTER VIEW AS: what is said of the view stays. */
+  /** ALTER VIEW AS. The view keeps its comment and properties. */
   static void replace(TableNames.Target target, LakeView former, String text, LogicalPlan parsed) {
     LogicalPlan query = analysed(target, parsed, true);
     StructType schema = named(target, query.schema(), List.of());
@@ -98,7 +98,7 @@ final class ViewMaking {
     return query;
   }
 
-  /** The columns under the names and with the comments that the statement has for them. */
+  /** The columns, with the names and comments that the statement gives them. */
   private static StructType named(
       TableNames.Target target, StructType columns, List<Tuple2<String, Option<String>>> names) {
     if (!names.isEmpty() && names.size() != columns.size()) {
@@ -128,7 +128,7 @@ final class ViewMaking {
     }
   }
 
-  /** Every node of a plan, of its expressions, of their subqueries and of views. */
+  /** Visits every node of a plan, including its expressions, their subqueries and the plans of views. */
   private static void visit(TreeNode<?> node, Consumer<TreeNode<?>> consumer) {
     consumer.accept(node);
     if (node instanceof SubqueryExpression subquery) {

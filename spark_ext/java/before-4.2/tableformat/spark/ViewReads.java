@@ -24,7 +24,9 @@ import scala.Function0;
 import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
-/** Names of views in our catalogs, where no table has the name, are read as Spark reads views of its session catalog. */
+/**
+ * Resolves names of views in our catalogs, in the way that Spark reads views of its session catalog. Tables of the same name come first.
+ */
 final class ViewReads extends Rule<LogicalPlan> {
   private static final String SCHEMA_MODE = "view.schemaMode";
 
@@ -44,7 +46,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     });
   }
 
-  /** What a statement deletes from, updates or merges into, by its name; null for any other plan. */
+  /** The target of a DELETE, UPDATE or MERGE, by its name; null for any other plan. */
   private static UnresolvedRelation written(LogicalPlan plan) {
     LogicalPlan target = plan instanceof DeleteFromTable delete ? delete.table()
         : plan instanceof UpdateTable update ? update.table()
@@ -55,7 +57,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     return target instanceof UnresolvedRelation relation ? relation : null;
   }
 
-  /** SQ-28: Spark would look through the view, and write to the table below it. */
+  /** SQ-28: raises an error if the target is a view. Otherwise Spark would resolve the view and write to the underlying table. */
   private static void refuseView(UnresolvedRelation relation) {
     TableNames.Target target = target(relation);
     if (target != null && target.catalog().view(target.identifier()) != null) {
@@ -65,7 +67,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     }
   }
 
-  /** Inside of a view names are looked up where it was made, and views of the session are none of them. */
+  /** Names inside a view are looked up in the catalog and namespace in which the view was created. They never refer to temporary views. */
   private static TableNames.Target target(UnresolvedRelation relation) {
     List<String> parts = Scala.list(relation.multipartIdentifier());
     List<String> place = Scala.list(AnalysisContext$.MODULE$.get().catalogAndNamespace());
@@ -94,7 +96,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     return SubqueryAlias$.MODULE$.apply(relation.multipartIdentifier(), resolved((View) inside));
   }
 
-  /** SQ-26: names are looked up in the place, and by the settings, that the view was made under. */
+  /** SQ-26: resolves names in the catalog and namespace, and with the settings, in which the view was created. */
   private static LogicalPlan resolved(View view) {
     var state = Sessions.active().sessionState();
     if (AnalysisContext$.MODULE$.get().nestedViewDepth() >= state.conf().maxNestedViewDepth()) {
@@ -111,12 +113,12 @@ final class ViewReads extends Rule<LogicalPlan> {
     return (LogicalPlan) view.withNewChildren(Scala.seq(query));
   }
 
-  /** Whether the session has a view of its own of that name, which comes first. */
+  /** Whether the session has a temporary view of that name, which takes precedence. */
   static boolean isTemporary(List<String> parts) {
     return Sessions.active().sessionState().catalog().isTempView(Scala.seq(parts));
   }
 
-  /** As Spark tells views from each other, to find one that leads back to itself. */
+  /** The identifier by which Spark detects a view that refers to itself. */
   static TableIdentifier name(TableNames.Target target) {
     return new TableIdentifier(
         target.identifier().name(), Option.apply(String.join(".", target.identifier().namespace())),

@@ -24,14 +24,14 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The statements for views of catalogs, which this Spark has in its grammar and carries out for its session catalog alone. */
+/** Statements for views of catalogs. This version of Spark parses them but executes them only for its session catalog. */
 final class ViewStatements {
   private static final StructType NO_ROWS = new StructType();
-  /** What a view says of itself. */
+  /** Properties that are set by the catalog, not by statements. */
   private static final Set<String> RESERVED =
       Set.of("provider", "location", "format-version", "spark.query-column-names");
 
-  /** What SHOW TBLPROPERTIES says besides the properties that statements set. */
+  /** Properties that SHOW TBLPROPERTIES displays in addition to those that statements set. */
   private static final List<String> STATED = List.of("location", "provider");
 
   private static final StructType DESCRIBED = texts("col_name", "data_type", "comment");
@@ -47,7 +47,7 @@ final class ViewStatements {
     SqlCursor in = new SqlCursor(text);
     if (in.take("CREATE", "VIEW") || in.take("CREATE", "OR", "REPLACE", "VIEW")) {
       in.take("IF", "NOT", "EXISTS");
-      // A view of the session's own that has the name is none that this statement makes.
+      // CREATE VIEW does not look at temporary views, even if one has the same name.
       TableNames.Target view = in.isAtName() ? TableNames.ours(in.names("a view")) : null;
       return view != null && spark.parsePlan(text) instanceof CreateView statement
           ? command(text, NO_ROWS, () -> ViewMaking.create(view, statement)) : null;
@@ -174,7 +174,7 @@ final class ViewStatements {
     }
   }
 
-  /** What a statement says of a view; null where the name is that of a table. */
+  /** A statement that displays information about a view; null if the name belongs to a table. */
   private static LogicalPlan told(
       SqlCursor in, StructType columns, Function<TableNames.Target, ArrayNode> answer) {
     TableNames.Target view = target(in);
@@ -257,7 +257,7 @@ final class ViewStatements {
     return view;
   }
 
-  /** Null where the name is none of ours, or of a temporary view. */
+  /** Null if the name does not belong to one of our catalogs, or if it is a temporary view. */
   private static TableNames.Target target(SqlCursor in) {
     if (!in.isAtName()) {
       return null;

@@ -1,4 +1,4 @@
 package tableformat.spark;
 
-/** Spark has no statements for views of catalogs. */
+/** Spark does not have statements for views of catalogs in this version. */
 interface Views {}

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.types.StructField;
 
-/** Field ids of a table's columns, as Spark knows them. Spark has no place for them yet. */
+/** Passes the field ids of the columns of a table to Spark. Before 4.3, Spark's columns have no ids. */
 final class ColumnIds {
   private ColumnIds() {}
 

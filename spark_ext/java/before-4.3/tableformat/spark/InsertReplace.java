@@ -11,18 +11,20 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 
-/** INSERT INTO ... REPLACE USING, which Spark's grammar has since 4.3, as an append with an option (SQ-31, SQ-34). */
+/** INSERT INTO ... REPLACE USING as an append with an option (SQ-31, SQ-34). Spark's grammar has the statement since 4.3. */
 final class InsertReplace {
   private InsertReplace() {}
 
   static void heed(SparkSessionExtensions extensions) {}
 
-  /** Whether the statement says which rows it replaces, which Spark's grammar has since 4.3. */
+  /** Whether the statement states which rows it replaces. Spark's grammar supports this since 4.3. */
   static boolean isReplacement(InsertIntoStatement insert) {
     return false;
   }
 
-  /** The plan of the statement, behind INSERT INTO; null where it has no such clause. Spark parses it without the clause. */
+  /**
+   * The plan of the statement, starting after INSERT INTO; null if it does not have the clause. Spark parses the text without the clause.
+   */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
     in.take("TABLE");
     TableNames.Target target = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
@@ -42,7 +44,7 @@ final class InsertReplace {
     in.expectSign(")");
     int stop = in.peek().start();
     String text = in.text();
-    // Spaces, so that errors of Spark name the places of the statement.
+    // The clause is replaced by spaces, so that Spark's errors report the positions of the original statement.
     LogicalPlan plan = spark.parsePlan(
         text.substring(0, start) + text.substring(start, stop).replaceAll("\\S", " ") + text.substring(stop));
     return plan instanceof ExplainCommand explained
@@ -55,13 +57,13 @@ final class InsertReplace {
     }
     try {
       if (!(target.catalog().loadTable(target.identifier()) instanceof LakeTable table)) {
-        return plan; // Spark refuses it itself.
+        return plan; // Spark raises the error.
       }
-      // Not as options of the relation: Spark may take a relation of the same table that the query reads.
+      // The options are not set on the relation, because Spark may use a relation of the same table that the query reads.
       var options = Scala.map(ReplacedPrefix.of(table, columns));
       return NewAppend.of(relation, insert.query(), options, insert.byName());
     } catch (NoSuchTableException e) {
-      return plan; // Spark says so itself.
+      return plan; // Spark raises the error.
     }
   }
 }

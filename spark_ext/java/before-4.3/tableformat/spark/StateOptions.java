@@ -5,9 +5,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Options that choose a state of a table: Spark loads the table without them, and scans it with them. */
+/** Options that select a state of a table. Before 4.3, Spark loads the table without them and scans it with them. */
 interface StateOptions {
-  /** The table in the state that the options choose; its columns are then those that the query was analysed with. */
+  /** The table in the state that the options select. Its columns must be those with which the query was analyzed. */
   static LakeTable chosen(LakeTable loaded, CaseInsensitiveStringMap options) {
     if (chooseNone(options)) {
       return loaded;
@@ -23,7 +23,7 @@ interface StateOptions {
     return chosen;
   }
 
-  /** The pin of a metadata table in the state that the options choose. */
+  /** The pin of a metadata table in the state that the options select. */
   static JsonNode chosenPin(LakeCatalog catalog, Identifier identifier, JsonNode pin, CaseInsensitiveStringMap options) {
     return chooseNone(options) ? pin : state(catalog, identifier, pin, options).get("pin");
   }

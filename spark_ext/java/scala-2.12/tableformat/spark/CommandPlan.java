@@ -10,12 +10,12 @@ import scala.collection.IndexedSeq;
 import scala.collection.Seq;
 import scala.Enumeration;
 
-/** A command without children: what Scala mixes into a command of its own. */
+/** A command without children. It has the methods that Scala mixes into Spark's own commands. */
 abstract class CommandPlan extends LogicalPlan implements RunnableCommand {
   private final String text;
   private Seq<Enumeration.Value> nodePatterns;
 
-  /** `text` is the statement, as plans show it. */
+  /** `text` is the statement, which plans display. */
   CommandPlan(String text) {
     this.text = text;
     Command.$init$(this);
@@ -51,12 +51,12 @@ abstract class CommandPlan extends LogicalPlan implements RunnableCommand {
     return this;
   }
 
-  /** Nothing of it changes. */
+  /** The command is immutable, so it is its own copy. */
   @Override public LogicalPlan clone() {
     return this;
   }
 
-  /** Spark 3.5 copies plans where the session has cached any, by a constructor that takes what `productElement` gives. */
+  /** If the session has cached plans, Spark 3.5 copies plans with a constructor that takes the elements of `productElement`. */
   @Override public LogicalPlan makeCopy(Object[] elements) {
     return this;
   }

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import scala.collection.JavaConverters;
 
-/** Scala collections where Spark's constructors ask for them. */
+/** Converts to the Scala collections that Spark's constructors require. */
 final class Scala {
   private Scala() {}
 

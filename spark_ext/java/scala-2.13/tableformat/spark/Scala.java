@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Scala collections where Spark's constructors ask for them. */
+/** Converts to the Scala collections that Spark's constructors require. */
 final class Scala {
   private Scala() {}
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 
 /**
- * SP-62: Spark 4.0 takes MERGE WITH SCHEMA EVOLUTION, changes no table for it, and leaves new columns out in silence. So
- * does 4.1 with a table whose owner wants its columns left alone.
+ * SP-62: Spark 4.0 accepts MERGE WITH SCHEMA EVOLUTION, but does not change the table and silently drops new columns. Spark 4.1 does the
+ * same if the owner of the table does not let statements change its columns.
  */
 final class MergeEvolution {
   private static final String BETWEEN = "(?:\\s|--[^\n]*\n|/\\*.*?\\*/)+";
@@ -21,13 +21,13 @@ final class MergeEvolution {
   private MergeEvolution() {}
 
   static void check(SparkSessionExtensions extensions) {
-    // Before the statement is resolved: 4.1 has rewritten it as a write when later rules look.
+    // The rule must run before the statement is resolved: in 4.1, later rules only see the write that it was rewritten to.
     extensions.injectHintResolutionRule(session -> new Check());
   }
 
   /**
-   * In a session without the SQL extension the text of the statement is all there is to tell by, while its plan is made.
-   * The plan itself has lost the clause, and a data frame's `withSchemaEvolution()` has no text.
+   * In a session without the SQL extension, only the text of the statement shows the clause while its plan is built. The plan itself no
+   * longer has it. A data frame's `withSchemaEvolution()` has no text and is not detected.
    */
   static void checkStatement(LakeTable table) {
     Origin origin = CurrentOrigin.get();
@@ -40,7 +40,7 @@ final class MergeEvolution {
     }
   }
 
-  /** Nothing is wrong with what is no table: Spark says so itself. */
+  /** Does nothing if the table does not exist: Spark raises the error. */
   private static void checkEvolves(LakeTable table) {
     if (table == null) {
       return;

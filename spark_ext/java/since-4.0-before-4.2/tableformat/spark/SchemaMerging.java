@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Option;
 
 /**
- * SP-82: the option `mergeSchema` of a data frame's write, in Sparks whose writes have no WITH SCHEMA EVOLUTION: the
- * table is changed, and the rows are arranged as its columns, before Spark looks at either.
+ * SP-82: the option `mergeSchema` of a data frame write, for Spark versions whose writes do not have WITH SCHEMA EVOLUTION. The table is
+ * changed, and the rows are arranged as its columns, before Spark compares the two.
  */
 final class SchemaMerging {
   private SchemaMerging() {}
@@ -50,7 +50,10 @@ final class SchemaMerging {
       return plan;
     }
 
-    /** Rules of hints are run until they change nothing. A merged write has no option, and its rows are the table's. */
+    /**
+     * Spark repeats hint rules until they change nothing. A merged write no longer has the option, and its rows have the columns of the
+     * table.
+     */
     private static boolean merges(V2WriteCommand write, scala.collection.immutable.Map<String, String> options) {
       boolean isMerged =
           ((LogicalPlan) write.table()).resolved() && write.query().resolved() && write.outputResolved();

@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import scala.Option;
 
-/** Spark's condition that a column has one of the values that another plan gives. */
+/** Spark's condition that the value of a column is among the values that another plan returns. */
 final class Pruning {
   private Pruning() {}
 
-  /** By the right side of a join, where that is broadcast; the column is that of the join's key at `place`. */
+  /** Prunes by the right side of a join, if it is broadcast. `column` is compared with the join key at position `place`. */
   static Expression by(Expression column, Join join, int place) {
     var keys = ExtractEquiJoinKeys$.MODULE$.unapply(join).get()._3();
     return new DynamicPruningSubquery(

@@ -3,7 +3,7 @@ package tableformat.spark;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 
-/** Spark's rows into Arrow's columns. */
+/** Writes Spark rows into Arrow columns. */
 final class ArrowWriters {
   private ArrowWriters() {}
 

@@ -2,9 +2,9 @@ package tableformat.spark;
 
 import org.apache.parquet.hadoop.ParquetWriter;
 
-/** FM-27: what Parquet's writer is told of Bloom filters. */
+/** FM-27: passes the Bloom filter options to the Parquet writer. */
 final class BloomFilters {
-  /** From the largest filter down to one block, each half as large as the one before. */
+  /** The number of candidate filters: from the largest down to a single block, each half the size of the one before. */
   private static final int SIZES = 20;
 
   private BloomFilters() {}

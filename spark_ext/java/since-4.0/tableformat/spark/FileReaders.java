@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Reads one file. Spark's reader widens what a file has narrower than the table. */
+/** Reads one file. Spark's reader widens columns whose type in the file is narrower than in the table. */
 final class FileReaders {
   private FileReaders() {}
 

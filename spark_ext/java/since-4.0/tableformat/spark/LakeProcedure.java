@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** A procedure that CALL runs: Python describes its parameters, and does what it does. */
+/** A procedure that CALL runs. Python describes its parameters and executes it. */
 final class LakeProcedure implements UnboundProcedure {
   private final LakeCatalog catalog;
   private final JsonNode description;
@@ -47,7 +47,7 @@ final class LakeProcedure implements UnboundProcedure {
     return new Bound(parameters);
   }
 
-  /** Of a parameter that takes any type: the type of the argument that CALL has for it, by name or by place. */
+  /** For a parameter that accepts any type: the type of the argument that CALL passes for it, by name or by position. */
   private static DataType typeGiven(StructType given, int place, String name) {
     for (int i = 0; i < given.size(); i++) {
       StructField argument = given.apply(i);

@@ -5,9 +5,9 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 
-/** What CALL runs: procedures in the namespace "system". */
+/** Procedures for CALL, in the namespace "system". */
 interface Procedures extends ProcedureCatalog {
-  /** Spark lists procedures since 4.1. */
+  /** Called by Spark since 4.1 to list procedures. */
   default Identifier[] listProcedures(String[] namespace) {
     return LakeCatalog.isSystem(namespace)
         ? Arrays.stream(Json.strings(((LakeCatalog) this).call("list_procedures", Json.object()).result()))

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * A transform whose values give those of a coarser one, by which Spark joins tables that are not partitioned alike (SP-40):
- * buckets by a common divisor of their numbers, and hours by days.
+ * A transform from whose values those of a coarser transform can be derived. Spark uses this to join tables that are partitioned
+ * differently (SP-40): buckets by a common divisor of their numbers, and hours by days.
  */
 interface Reducing<T> extends ScalarFunction<T>, ReducibleFunction<Integer, Integer> {
   int HOURS_OF_DAY = 24;
@@ -33,7 +33,7 @@ interface Reducing<T> extends ScalarFunction<T>, ReducibleFunction<Integer, Inte
       return bucket == null ? null : bucket % count;
     }
 
-    /** Spark asks since 4.2. */
+    /** Called by Spark since 4.2. */
     public DataType resultType() {
       return DataTypes.IntegerType;
     }
@@ -44,7 +44,7 @@ interface Reducing<T> extends ScalarFunction<T>, ReducibleFunction<Integer, Inte
       return hour == null ? null : Math.floorDiv(hour, HOURS_OF_DAY);
     }
 
-    /** As of `days`. */
+    /** The type of `days`. */
     public DataType resultType() {
       return DataTypes.DateType;
     }

@@ -12,9 +12,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * SP-98: the rows of a data frame that replace prefixes may have order columns that the table lacks, and markers.
+ * SP-98: the rows of a data frame that replace prefixes may have markers, and order columns that the table lacks.
  *
- * <p>Spark holds a write's columns against the table's in the batch of rules after that of hints.
+ * <p>Spark compares the columns of a write with those of the table in the batch of rules after the hint rules.
  */
 final class ReplacementColumns {
   private ReplacementColumns() {}
@@ -48,7 +48,7 @@ final class ReplacementColumns {
       return with(write, write.table(), with(relation, CaseInsensitiveStringMap.empty(), options));
     }
 
-    /** The plan with another part in the place of those that are equal to this one. */
+    /** A copy of the plan in which every element that equals `part` is replaced by `other`. */
     private static LogicalPlan with(LogicalPlan plan, Object part, Object other) {
       Object[] parts = new Object[plan.productArity()];
       for (int i = 0; i < parts.length; i++) {

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.types.StructType;
 
-/** What the next parser is asked about parameters of routines. */
+/** Delegates calls about parameters of routines to the next parser. */
 interface RoutineParameters extends ParserInterface {
   ParserInterface next();
 

@@ -1,6 +1,6 @@
 package tableformat.spark;
 
-/** What Spark does with the ids of rows (format version 3) in UPDATE and MERGE: an updated row is deleted and inserted anew, with its id. */
+/** How Spark handles row ids (format version 3) in UPDATE and MERGE: an updated row is deleted and inserted again with its id. */
 final class RowIds {
   static final boolean ARE_GIVEN_TO_REINSERTED_ROWS = true;
 

@@ -3,7 +3,7 @@ package tableformat.spark;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** CALL is a statement of Spark's. */
+/** CALL is part of Spark's own grammar in this version. */
 final class SqlCalls {
   private SqlCalls() {}
 

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The options `versionAsOf` and `timestampAsOf` of a read, which Spark heeds itself. */
+/** The read options `versionAsOf` and `timestampAsOf`, which Spark handles itself in this version. */
 final class TimeTravelOptions {
   private TimeTravelOptions() {}
 

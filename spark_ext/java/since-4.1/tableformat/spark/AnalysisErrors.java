@@ -5,7 +5,7 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import scala.Option;
 
-/** Spark's exception for what a statement cannot do. */
+/** Spark's exception for statements that cannot be analyzed. */
 final class AnalysisErrors {
   private AnalysisErrors() {}
 

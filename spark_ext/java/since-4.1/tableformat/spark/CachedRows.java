@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import java.util.List;
 
-/** What Spark keeps of tables. */
+/** Rows of tables that Spark has cached. */
 final class CachedRows {
   private CachedRows() {}
 

@@ -9,9 +9,9 @@ import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 
-/** A table with PRIMARY KEY and CHECK, which Spark holds new rows against. */
+/** A table with PRIMARY KEY and CHECK constraints. Spark checks new rows against them. */
 interface Constrained extends Table {
-  /** The table as Python describes it. */
+  /** Python's description of the table. */
   JsonNode described();
 
   @Override default Constraint[] constraints() {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 final class ConstraintJson {
   private ConstraintJson() {}
 
-  /** CK-5: the key columns, and the CHECK constraints; an error for any other constraint, which nobody would enforce. */
+  /** CK-5: adds the key columns and the CHECK constraints. Raises an error for any other constraint, because nothing would enforce it. */
   static void put(ObjectNode json, Constraint[] constraints) {
     ArrayNode key = json.putArray("key");
     ArrayNode checks = json.putArray("checks");
@@ -42,7 +42,7 @@ final class ConstraintJson {
     return key;
   }
 
-  /** Whether the change is one of constraints. */
+  /** Whether the change adds or drops a constraint. */
   static boolean putChange(ObjectNode json, TableChange change) {
     if (change instanceof TableChange.AddConstraint add) {
       put(json, new Constraint[] {add.constraint()});

@@ -6,9 +6,9 @@ import org.apache.spark.sql.connector.write.MergeSummary;
 import org.apache.spark.sql.connector.write.WriteSummary;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** A commit that is told what a MERGE did to the target's rows. */
+/** A commit that gets the number of target rows that a MERGE copied, deleted, updated and inserted. */
 interface MergeCounts extends DeltaBatchWrite {
-  /** With the numbers by their names, none where there are none to tell. */
+  /** `counts` has the numbers by name; it is empty if none are known. */
   void commit(WriterCommitMessage[] messages, ObjectNode counts);
 
   @Override default void commit(WriterCommitMessage[] messages) {
@@ -30,7 +30,7 @@ interface MergeCounts extends DeltaBatchWrite {
     commit(messages, counts);
   }
 
-  /** Spark has -1 for what it does not know. */
+  /** Spark reports -1 for unknown numbers. */
   private static void put(ObjectNode counts, String name, long count) {
     if (count >= 0) {
       counts.put(name, count);

@@ -3,7 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
-/** ALTER COLUMN SET and DROP DEFAULT. */
+/** ALTER COLUMN SET DEFAULT and DROP DEFAULT. */
 final class NewDefaults {
   private NewDefaults() {}
 

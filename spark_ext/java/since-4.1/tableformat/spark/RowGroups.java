@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.parquet.hadoop.ParquetWriter;
 
-/** How many rows a row group has. */
+/** The maximum number of rows in a row group. */
 final class RowGroups {
   private RowGroups() {}
 

@@ -5,11 +5,11 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** Statements that come with values for their parameters: Spark puts them into the text. Ours have none. */
+/** Statements with parameter values, which Spark substitutes in the text. Statements of our grammar do not have parameters. */
 interface StatementParameters extends ParserInterface {
   ParserInterface next();
 
-  /** Null for a statement that is Spark's. */
+  /** Null if the statement is not of our grammar. */
   LogicalPlan parseOurs(String text) throws ParseException;
 
   @Override default LogicalPlan parsePlanWithParameters(String text, ParameterContext context) throws ParseException {

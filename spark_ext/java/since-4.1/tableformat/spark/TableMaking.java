@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 
-/** CREATE and REPLACE TABLE, as Spark describes new tables since 4.1: with their constraints. */
+/** CREATE and REPLACE TABLE, with new tables described as Spark does since 4.1: with their constraints. */
 interface TableMaking extends StagingTableCatalog {
   @Override default Table createTable(Identifier identifier, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {

@@ -14,8 +14,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The changes of a table. Python gives rows that were deleted and inserted; where the table has a key Spark makes
- * updates and net changes of them.
+ * The changes of a table. Python returns the rows that were deleted and inserted. If the table has a key, Spark derives updates and net
+ * changes from them.
  */
 final class LakeChangelog implements Changelog {
   private final LakeTable table;
@@ -39,7 +39,7 @@ final class LakeChangelog implements Changelog {
     }
   }
 
-  /** Arguments that say which range: `start` and `end`, each null or a version or time and whether it is in. */
+  /** Arguments that state the range: `start` and `end`. Each is null, or a version or time and whether it is inclusive. */
   static ObjectNode bounds(ChangelogRange range) {
     ObjectNode bounds = Json.object().putNull("start").putNull("end");
     if (range instanceof ChangelogRange.VersionRange versions) {
@@ -60,7 +60,7 @@ final class LakeChangelog implements Changelog {
     return Json.object().put("micros", micros).put("inclusive", isInclusive);
   }
 
-  /** Whether Spark makes something else of the rows. */
+  /** Whether Spark derives updates or net changes from the rows. */
   private boolean derives() {
     return context.computeUpdates()
         || context.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES;
@@ -94,7 +94,7 @@ final class LakeChangelog implements Changelog {
     return key;
   }
 
-  /** Spark asks for it with each row id, and looks at it where rows may be carried over, which none are. */
+  /** Spark requests this column together with each row id. It reads it only if rows may be carried over, which does not happen here. */
   @Override public NamedReference rowVersion() {
     return Expressions.column("_commit_version");
   }

@@ -5,8 +5,8 @@ import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.read.Scan;
 
 /**
- * A statement as Spark's transaction of it. A statement has one write, and that write commits and cleans up by itself, so
- * here `commit` and `abort` find nothing left to do.
+ * A statement as a Spark transaction. A statement has one write, which commits and cleans up by itself. Therefore `commit` and `abort` do
+ * nothing.
  */
 record LakeTransaction(Statement statement) implements Transaction {
   @Override public CatalogPlugin catalog() {

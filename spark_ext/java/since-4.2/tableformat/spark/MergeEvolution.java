@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** MERGE WITH SCHEMA EVOLUTION changes the table, or is refused when it would (`LakeCatalog.alterTable`). */
+/** MERGE WITH SCHEMA EVOLUTION changes the table. `LakeCatalog.alterTable` refuses changes that the owner of the table does not allow. */
 final class MergeEvolution {
   private MergeEvolution() {}
 

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** The plan of a write that appends rows, which Spark has not looked at. */
+/** The unresolved plan of a write that appends rows. */
 final class NewAppend {
   private NewAppend() {}
 

@@ -10,10 +10,10 @@ import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * A data frame that reads a table AS OF a version keeps that version where a statement writes its rows (ST-9).
+ * Keeps the version of a data frame that reads a table AS OF a version when a statement writes its rows (ST-9).
  *
- * <p>Spark looks the tables of data frames up again within the statement, by their names alone: the version would be lost. It leaves a
- * relation without a name as it is. Hints are resolved before that.
+ * <p>Within the statement, Spark looks up the tables of data frames again by name only, which would lose the version. It leaves relations
+ * without a name unchanged. Hint rules run before that lookup.
  */
 final class PastStates {
   private PastStates() {}

@@ -26,9 +26,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * SP-82: the option `mergeSchema` of a data frame's write is its `withSchemaEvolution()`, which PySpark's writers lack.
+ * SP-82: the option `mergeSchema` of a data frame write. It is equivalent to `withSchemaEvolution()`, which PySpark's writers lack.
  *
- * <p>Spark holds a write's columns against the table's in the batch of rules after that of hints.
+ * <p>Spark compares the columns of a write with those of the table in the batch of rules after the hint rules.
  */
 final class SchemaMerging {
   private SchemaMerging() {}
@@ -62,7 +62,10 @@ final class SchemaMerging {
       return plan;
     }
 
-    /** Spark would make a column of the table narrower where the rows' is, which no table does; Iceberg leaves it. */
+    /**
+     * Casts columns whose type is narrower than in the table. Otherwise Spark would try to narrow the column of the table, which is not
+     * supported; Iceberg keeps the type of the table.
+     */
     private LogicalPlan widened(V2WriteCommand write) {
       LakeTable table = MergeSchemaOption.table(write.table());
       if (table == null) {
@@ -89,7 +92,7 @@ final class SchemaMerging {
       return new Alias(value, name, NamedExpression$.MODULE$.newExprId(), Scala.seq(), Option.empty(), Scala.seq());
     }
 
-    /** A write that evolves the table asks no more. */
+    /** Whether the option still has to be applied; not if the write already evolves the table. */
     private static boolean isAsked(V2WriteCommand write, scala.collection.immutable.Map<String, String> options) {
       boolean isMerged = write.withSchemaEvolution()
           || ((LogicalPlan) write.table()).resolved() && write.query().resolved() && write.outputResolved();
@@ -101,7 +104,7 @@ final class SchemaMerging {
       return MergeSchemaOption.without(options);
     }
 
-    /** The relation has the options too, and Spark wants both to be the same. */
+    /** The relation has a copy of the options, and Spark requires both to be equal. */
     private static NamedRelation without(NamedRelation table) {
       LogicalPlan relation = (LogicalPlan) table;
       Object[] parts = new Object[relation.productArity()];

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Rows as a table's columns, by Spark's rules of a write by name; columns that rows lack by their defaults or null. */
+/** Arranges rows as the columns of a table, by Spark's rules for writes by name. Missing columns get their default or null. */
 final class TableOutput {
   private TableOutput() {}
 

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 
-/** Spark tells the catalog of each statement that writes. */
+/** Since 4.2, Spark informs the catalog of each statement that writes. */
 interface Transactions extends TransactionalCatalogPlugin {
   boolean ARE_KNOWN = true;
 

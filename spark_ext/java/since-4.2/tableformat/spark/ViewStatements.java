@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** Spark has the statements for views itself. */
+/** Since 4.2, Spark executes the statements for views itself. */
 final class ViewStatements {
   private ViewStatements() {}
 

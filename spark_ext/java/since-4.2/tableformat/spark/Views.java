@@ -11,9 +11,9 @@ import org.apache.spark.sql.connector.catalog.Relation;
 import org.apache.spark.sql.connector.catalog.RelationCatalog;
 import org.apache.spark.sql.connector.catalog.View;
 
-/** Views of the catalog (SQ-26), which Spark has statements for. */
+/** Views of the catalog (SQ-26). Spark has statements for them since 4.2. */
 interface Views extends RelationCatalog {
-  /** A table, or the view where there is no table of that name (SQ-28). */
+  /** The table, or the view if no table of that name exists (SQ-28). */
   @Override default Relation loadRelation(Identifier identifier) throws NoSuchTableException {
     try {
       return loadTable(identifier);

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.types.StructField;
 
-/** Field ids of a table's columns, as Spark knows them. Spark compares them since 4.3. */
+/** Passes the field ids of the columns of a table to Spark, which compares them since 4.3. */
 final class ColumnIds {
   private ColumnIds() {}
 

@@ -23,8 +23,8 @@ import scala.Option;
 /**
  * INSERT INTO ... REPLACE USING and REPLACE ON as an append with an option of the write (SQ-31, SQ-34).
  *
- * <p>Spark parses them, and refuses them for every table of a catalog at the begin of its rules. Rules of extensions come at the end of
- * those, so that the table and the rows are known here one pass before.
+ * <p>Spark parses these statements, but one of its first resolution rules refuses them for every table of a catalog. Rules of extensions
+ * run at the end of the same batch. Therefore this rule sees the resolved table and rows one pass before that rule does.
  */
 final class InsertReplace {
   private InsertReplace() {}
@@ -33,12 +33,12 @@ final class InsertReplace {
     extensions.injectResolutionRule(session -> new AsReplacedPrefix());
   }
 
-  /** Spark's own grammar has the statement. */
+  /** Null, because Spark's own grammar has the statement. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) {
     return null;
   }
 
-  /** Whether the statement says which rows it replaces. */
+  /** Whether the statement states which rows it replaces. */
   static boolean isReplacement(InsertIntoStatement insert) {
     return insert.replaceCriteriaOpt().isDefined();
   }
@@ -50,7 +50,7 @@ final class InsertReplace {
           ? rewritten(insert, relation, table) : plan;
     }
 
-    /** Spark itself makes an overwrite of REPLACE WHERE. */
+    /** REPLACE WHERE is excluded: Spark itself converts it to an overwrite. */
     private static boolean isReplaced(InsertIntoStatement insert) {
       return insert.replaceCriteriaOpt().isDefined() && !(insert.replaceCriteriaOpt().get() instanceof InsertReplaceWhere);
     }
@@ -68,7 +68,7 @@ final class InsertReplace {
         insert.byName(), Option.empty(), insert.withSchemaEvolution());
   }
 
-  /** A condition that equates columns of the table with those of the rows that are written to them. */
+  /** A condition that equates columns of the table with the columns of the rows that are written to them. */
   private record Condition(InsertIntoStatement insert, LakeTable table, InsertReplaceOn on) {
     List<String> columns() {
       List<String> columns = new ArrayList<>();
@@ -95,7 +95,7 @@ final class InsertReplace {
       columns.add(column);
     }
 
-    /** The table's column, where `rows` is the column of the rows that is written to it; else null. */
+    /** The column of the table, if `ofRows` is the column of the rows that is written to it; else null. */
     private String equated(Expression ofTable, Expression ofRows) {
       int place = placeInRows(ofRows);
       if (place < 0 || !(ofTable instanceof UnresolvedAttribute name) || !isQualified(name)) {
@@ -131,7 +131,7 @@ final class InsertReplace {
       return -1;
     }
 
-    /** The table's column that the rows' column at a place is written to. */
+    /** The column of the table to which the rows' column at position `place` is written. */
     private String written(int place) {
       if (insert.byName()) {
         return insert.query().output().apply(place).name();

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.parser.SqlStatementSplitResult;
 import org.apache.spark.sql.catalyst.parser.TemporalIdentifier;
 
-/** What the next parser is asked about several statements in one text, and about names with a state. */
+/** Delegates splitting a text into statements, and parsing names with a state, to the next parser. */
 interface Splitting extends ParserInterface {
   ParserInterface next();
 

@@ -9,9 +9,9 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableContext;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Options that choose a state of a table, those of `read_options.py`: Spark loads the table with them. */
+/** Options that select a state of a table, as in `read_options.py`. Since 4.3, Spark loads the table with them. */
 interface StateOptions extends RelationCatalog {
-  /** What writes do with their options is decided where they are planned. */
+  /** Options of writes are handled when the write is planned, not here. */
   @Override default Table loadTable(Identifier identifier, TableContext context, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
     if (options.isEmpty() || !context.writePrivileges().isEmpty()) {
@@ -30,12 +30,12 @@ interface StateOptions extends RelationCatalog {
     return ReadOptions.OF_STATES;
   }
 
-  /** Options that decide which changes there are. */
+  /** Options that determine which changes are returned. */
   @Override default Set<String> changelogStateOptionKeys() {
     return Set.of("branch");
   }
 
-  /** The table to scan, which was loaded as the options say. */
+  /** The table to scan. It was already loaded with the options. */
   static LakeTable chosen(LakeTable loaded, CaseInsensitiveStringMap options) {
     return loaded;
   }
