@@ -4,11 +4,11 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.SparkEnv;
 
-/** The application that statements run in, as snapshots tell it. */
+/** The application that statements run in, as recorded in snapshots. */
 final class Applications {
   private Applications() {}
 
-  /** Iceberg's names; without a running application the engine alone. */
+  /** The environment under Iceberg's names. If no application is running, it contains only the engine. */
   static Map<String, String> environment() {
     Map<String, String> environment = new HashMap<>();
     environment.put("engine-name", "spark");

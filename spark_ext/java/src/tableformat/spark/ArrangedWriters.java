@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 
-/** Writers of rows that have to be arranged as the table's columns first (SP-58). Travels to the executors. */
+/** Writers for rows that first have to be arranged as the columns of the table (SP-58). Serialized and sent to the executors. */
 final class ArrangedWriters implements StreamingDataWriterFactory {
   private final TaskWriters writers;
   private final ArrayList<Expression> columns;

@@ -18,14 +18,14 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Small results that Python made, such as metadata tables: an Arrow stream as Spark's rows. */
+/** Converts small results that Python computes, such as metadata tables, from an Arrow stream to Spark rows. */
 final class ArrowRows {
   private ArrowRows() {}
 
-  /** A scan whose rows are there already. */
+  /** A scan of rows that are already in memory. */
   record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {}
 
-  /** The stream's columns must be of the schema's types, in its order. */
+  /** The columns of the stream must have the types of the schema, in the same order. */
   static InternalRow[] read(byte[] stream, StructType schema) {
     List<InternalRow> rows = new ArrayList<>();
     UnsafeProjection copy = UnsafeProjection.create(schema);

@@ -5,7 +5,7 @@ import java.io.IOException;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 
-/** Arrow's columns as the bytes of a stream, which Python reads. */
+/** Serializes Arrow columns as a stream for Python. */
 final class ArrowStreams {
   private ArrowStreams() {}
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** `db.t.changes`: rows that snapshots inserted and deleted; options of the read say which snapshots. */
+/** `db.t.changes`: rows that snapshots inserted and deleted. Read options select the snapshots. */
 final class ChangelogTable implements Table, SupportsRead, SupportsMetadataColumns {
   private final LakeTable table;
   private final Identifier identifier;
@@ -41,7 +41,7 @@ final class ChangelogTable implements Table, SupportsRead, SupportsMetadataColum
     return Schemas.columns(schema, table.schemaWithIds());
   }
 
-  /** Of the file that a change is read from; the row ids are those of the table alone. */
+  /** Metadata columns of the file that a change is read from. Only the table itself has the row ids. */
   @Override public MetadataColumn[] metadataColumns() {
     return MetadataColumns.of(table.partitionType(), new StructType());
   }

@@ -77,12 +77,12 @@ final class ChangesScan implements Scan, Batch {
     return files;
   }
 
-  /** Whether the range is that of `db.t.changes`, in options, and not of Spark's CHANGES. */
+  /** Whether the range is that of `db.t.changes`, which is stated by options, and not the range of Spark's CHANGES. */
   private boolean ofIceberg() {
     return arguments.get("changes").isNull();
   }
 
-  /** What Spark wants of the changes: columns and filters. `changes` is null of `db.t.changes`. */
+  /** Takes the columns and filters of a read of changes from Spark. `changes` is null for `db.t.changes`. */
   static final class Builder implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final LakeTable table;
     private final ObjectNode arguments;
@@ -98,7 +98,7 @@ final class ChangesScan implements Scan, Batch {
       this.options = options;
     }
 
-    /** They rule out files and row groups; Spark applies all of them to the rows as well. */
+    /** The predicates rule out files and row groups. Spark also applies all of them to the rows. */
     @Override public Predicate[] pushPredicates(Predicate[] predicates) {
       this.predicates = predicates;
       return predicates;

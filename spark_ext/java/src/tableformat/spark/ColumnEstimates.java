@@ -19,11 +19,11 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What Python says of the columns of a scan, as Spark's optimizer takes it (SP-38). */
+/** Converts Python's statistics of the columns of a scan to the form of Spark's optimizer (SP-38). */
 final class ColumnEstimates {
   private ColumnEstimates() {}
 
-  /** `columns` by name; each with what is known of it. */
+  /** `columns` has the known statistics of each column, by name. */
   static Map<NamedReference, ColumnStatistics> of(JsonNode columns, StructType schema) {
     Map<NamedReference, ColumnStatistics> result = new HashMap<>();
     for (StructField field : schema.fields()) {
@@ -59,7 +59,7 @@ final class ColumnEstimates {
     return number == null ? OptionalLong.empty() : OptionalLong.of(number.asLong());
   }
 
-  /** The value as Spark has it inside: dates are days, timestamps microseconds. */
+  /** The value in Spark's internal form: dates are days, timestamps are microseconds. */
   private static Object value(String text, DataType type) {
     if (type instanceof DecimalType decimal) {
       return Decimal.apply(new BigDecimal(text), decimal.precision(), decimal.scale());

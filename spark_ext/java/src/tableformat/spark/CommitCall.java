@@ -6,12 +6,11 @@ import java.util.UUID;
 import org.apache.spark.sql.AnalysisException;
 
 /**
- * Calls that commit. Each names its batch, so that a call which is made again, because the Python process died before it
- * answered, commits once.
+ * Calls that commit. Each call names its batch. If the Python process dies before it answers, the call is repeated, but commits only once.
  *
- * <p>A table remembers the last batch of each application. To be told apart from all others for as long as it may be
- * repeated, a call has an application of its own meanwhile: one of a few that this JVM goes by, so that tables do not
- * have to remember one for each commit.
+ * <p>A table remembers the last batch of each application. A call must be distinguishable from all others for as long as it may be
+ * repeated. Therefore it uses its own application id during that time. This JVM reuses a small number of ids, so that tables do not have to
+ * remember one for each commit.
  */
 final class CommitCall {
   private static final String JVM = "spark-" + UUID.randomUUID();
@@ -20,7 +19,7 @@ final class CommitCall {
 
   private CommitCall() {}
 
-  /** A commit that nobody repeats but the call itself. */
+  /** A commit that is repeated only by this call itself. */
   static Sidecar.Answer call(LakeCatalog catalog, String method, ObjectNode arguments, byte[]... parts) {
     int number = take();
     try {
@@ -31,7 +30,7 @@ final class CommitCall {
     }
   }
 
-  /** The commit of an epoch of a streaming query, which Spark repeats after a restart. */
+  /** The commit of an epoch of a streaming query. Spark repeats it after a restart. */
   static Sidecar.Answer callEpoch(
       LakeCatalog catalog, String method, ObjectNode arguments, String queryId, long epoch, byte[]... parts) {
     arguments.put("application_id", "spark-stream-" + queryId).put("batch_id", epoch);
@@ -47,7 +46,7 @@ final class CommitCall {
     FREE.add(number);
   }
 
-  /** Whether an error of a commit says that nothing was committed, so that the new files may be removed. */
+  /** Whether an error of a commit means that nothing was committed, so that the new files can be removed. */
   static boolean isRefusal(Exception error) {
     if (!(error instanceof AnalysisException analysis)) {
       return false;

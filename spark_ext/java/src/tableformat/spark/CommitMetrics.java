@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What the summary of a new snapshot says, in Spark's UI (SP-51). */
+/** Displays values from the summary of a new snapshot in Spark's UI (SP-51). */
 final class CommitMetrics {
   private record Metric(String name, String description) {}
 
@@ -47,7 +47,7 @@ final class CommitMetrics {
         METRICS.values().stream().collect(Collectors.toMap(Metric::name, Metric::description)));
   }
 
-  /** None before a commit, and of one that found its batch committed; a summary leaves out numbers that are 0. */
+  /** Empty before a commit, and if the batch had already been committed. A summary omits numbers that are 0. */
   static CustomTaskMetric[] of(JsonNode summary) {
     return summary == null || summary.isNull() || summary.isMissingNode()
         ? new CustomTaskMetric[0]

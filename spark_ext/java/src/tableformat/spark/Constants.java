@@ -21,12 +21,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class Constants {
   private Constants() {}
 
-  /** The value of one of a row's columns; null when it is null. */
+  /** The value of one column of a row, or null. */
   static Object value(InternalRow row, int place, DataType type) {
     return row.isNullAt(place) ? null : row.get(place, type);
   }
 
-  /** `value` is Spark's internal one; null is null in every row. */
+  /** `value` is in Spark's internal form. If it is null, every row is null. */
   static ConstantColumnVector vector(DataType type, Object value, int rowCount) {
     ConstantColumnVector vector = new ConstantColumnVector(rowCount, type);
     if (type instanceof StructType struct) {
@@ -68,7 +68,7 @@ final class Constants {
     } else if (type instanceof ByteType) {
       vector.setByte((Byte) value);
     } else {
-      vector.setLong((Long) value); // Long, timestamps, times.
+      vector.setLong((Long) value); // Longs, timestamps and times.
     }
   }
 }

@@ -19,14 +19,14 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 
 /**
- * Spark's rows into Parquet columns, by Spark's own writer, with what it does not do: field ids inside of lists and maps,
- * types of a fixed number of bytes, and the table's entries in the footer.
+ * Writes Spark rows into Parquet columns with Spark's own writer. Adds what that writer does not support: field ids inside lists and maps,
+ * fixed-length byte types, and the table's entries in the footer.
  */
 final class DataFileSupport extends ParquetWriteSupport {
   private final WritePlan plan;
   private final FloatColumns floats;
 
-  /** `floats` sees every row. */
+  /** Every row is added to `floats`. */
   DataFileSupport(WritePlan plan, FloatColumns floats) {
     this.plan = plan;
     this.floats = floats;
@@ -35,7 +35,7 @@ final class DataFileSupport extends ParquetWriteSupport {
   @Override public WriteContext init(Configuration configuration) {
     WriteContext context = super.init(configuration);
     Map<String, String> footer = new HashMap<>(context.getExtraMetaData());
-    // The schema in Spark's words: the table's says more.
+    // This entry is the schema in Spark's form. The table's schema contains more.
     footer.remove(ParquetReadSupport$.MODULE$.SPARK_METADATA_KEY());
     footer.putAll(plan.footer);
     MessageType schema = context.getSchema();

@@ -17,9 +17,9 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 
-/** One Parquet data file while it is written. */
+/** A Parquet data file that is being written. */
 final class DataFileWriter {
-  /** Length and magic at a Parquet file's end. */
+  /** The footer length and magic number at the end of a Parquet file. */
   private static final int TAIL_BYTES = 8;
 
   private final String location;
@@ -39,7 +39,7 @@ final class DataFileWriter {
     this.writer = BloomFilters.added(RowGroups.limited(builder, plan.rowGroupLimit), plan.bloomFilters).build();
   }
 
-  /** Without Hadoop's checksum files, which nobody would remove with the data. */
+  /** A file system that does not write Hadoop's checksum files, which would not be removed with the data. */
   private static FileSystem fileSystem(Path path, Configuration configuration) throws IOException {
     FileSystem files = path.getFileSystem(configuration);
     return files instanceof LocalFileSystem local ? local.getRawFileSystem() : files;
@@ -50,7 +50,7 @@ final class DataFileWriter {
     rowCount++;
   }
 
-  /** Bytes so far, those in memory included. Costs a pass over the columns. */
+  /** The number of bytes so far, including those in memory. Visits every column. */
   long sizeBytes() {
     return writer.getDataSize();
   }
@@ -70,12 +70,12 @@ final class DataFileWriter {
     }
   }
 
-  /** Removes the file, whatever state it is in. */
+  /** Removes the file, in any state. */
   void abandon() throws IOException {
     try {
       writer.close();
     } catch (IOException | RuntimeException e) {
-      // The file could not be written; that it cannot be ended either is no news.
+      // The file could not be written, so the failure to close it adds no information.
     }
     files.delete(path, false);
   }
@@ -99,7 +99,10 @@ final class DataFileWriter {
       return this;
     }
 
-    /** SP-49: Spark 3.5 refuses dates before 1582 unless the session says by which calendar; tables have one. */
+    /**
+     * SP-49: without the setting, Spark 3.5 refuses dates before 1582 unless the session states their calendar. Tables have only one
+     * calendar.
+     */
     @Override protected WriteSupport<InternalRow> getWriteSupport(Configuration configuration) {
       SQLConf settings = SessionSettings.with(ParquetOutput.CALENDAR, SQLConf.get());
       return SQLConf$.MODULE$.withExistingConf(settings, () -> new DataFileSupport(plan, floats));

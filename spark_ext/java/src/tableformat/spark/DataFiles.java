@@ -8,11 +8,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * The rows of one task into data files, each of one partition, in one place among range partitions (RP-7), and not much
+ * Writes the rows of one task into data files. Each file has one partition and one place among the range partitions (RP-7), and is not much
  * larger than the target size.
  */
 final class DataFiles {
-  /** Rows between two looks at the size of the open file. */
+  /** The number of rows between two checks of the size of the open file. */
   private static final int SIZE_CHECK_ROWS = 1000;
 
   private final WritePlan plan;
@@ -24,17 +24,17 @@ final class DataFiles {
   private RangePlaces.Place place;
   private long rowCount;
 
-  /** A data file and the partition that all of its rows are in. */
+  /** A data file and the partition of all its rows. */
   record NewDataFile(DataFileWriter.Finished file, Object[] partition) {}
 
-  /** `taskName` is in no other task's use. */
+  /** `taskName` must be unique among tasks. */
   DataFiles(WritePlan plan, Configuration configuration, int taskNumber, String taskName) {
     this.plan = plan;
     this.configuration = configuration;
     this.stem = plan.stems[taskNumber % plan.stems.length] + "-" + taskName;
   }
 
-  /** How the names of the task's files begin. */
+  /** The common prefix of the names of the task's files. */
   String stem() {
     return stem;
   }
@@ -64,10 +64,10 @@ final class DataFiles {
     }
   }
 
-  /** The partition and place of a row: rows that are sorted by key follow each other within one. */
+  /** The partition and place of a row. Rows that are sorted by key are adjacent within one home. */
   record Home(List<Object> partition, RangePlaces.Place place) {}
 
-  /** Its values are the row's own. */
+  /** The home of the row. Its values are copies that outlive the row. */
   Home home(InternalRow row) {
     List<Object> values = new ArrayList<>();
     for (PartitionField field : plan.partition) {
@@ -76,12 +76,12 @@ final class DataFiles {
     return new Home(values, plan.ranges == null ? RangePlaces.ANY : plan.ranges.place(row));
   }
 
-  /** The number of the file that the last row went to. */
+  /** The number of the file to which the last row was written. */
   int number() {
     return open == null ? finished.size() - 1 : finished.size();
   }
 
-  /** Ends the open file. */
+  /** Closes the open file. */
   List<NewDataFile> finish() throws IOException {
     close();
     return finished;

@@ -10,11 +10,11 @@ import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 
-/** What CREATE and ALTER say, as JSON. */
+/** Converts CREATE and ALTER statements to JSON. */
 final class DdlJson {
   private DdlJson() {}
 
-  /** Arguments of the creation of a table without constraints. */
+  /** Arguments for creating a table without constraints. */
   static ObjectNode newTable(
       Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     ObjectNode arguments = Json.table(identifier);

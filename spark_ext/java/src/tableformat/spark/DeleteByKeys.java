@@ -16,9 +16,10 @@ import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /**
- * SP-102: DELETE ... WHERE (a, b) IN (SELECT ...), by the first columns of the key, as a delete of these keys.
+ * SP-102: converts DELETE ... WHERE (a, b) IN (SELECT ...), by the first columns of the key, to a delete of these keys.
  *
- * <p>Spark has no filter for a subquery and makes a job of the statement: since 4.3 before rules of extensions run, which then see the job.
+ * <p>Spark has no filter for a subquery and rewrites the statement to a job. Since 4.3 it does so before rules of extensions run, which
+ * then see the job.
  */
 final class DeleteByKeys {
   private DeleteByKeys() {}
@@ -55,7 +56,7 @@ final class DeleteByKeys {
     return plan instanceof DataSourceV2Relation relation ? relation : null;
   }
 
-  /** The columns of the table that are compared, each with a column of the subquery that has its type; else null. */
+  /** The columns of the table that are compared, each with a column of the subquery that has the same type; else null. */
   private static List<String> columns(DataSourceV2Relation relation, InSubquery in) {
     List<Expression> values = Scala.list(in.values());
     List<Attribute> found = Scala.list(in.query().plan().output());

@@ -8,13 +8,13 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** SP-102: deletes the rows that have the keys of a query, without reading any. Spark runs the query, Python commits. */
+/** SP-102: deletes the rows with the keys that a query returns, without reading them. Spark runs the query, Python commits. */
 final class DeleteKeysCommand extends CommandPlan {
   private final LakeTable table;
   private final List<String> columns;
   private final LogicalPlan query;
 
-  /** `columns` of the table, one for each column of the query. */
+  /** `columns` are columns of the table, one for each column of the query. */
   DeleteKeysCommand(LakeTable table, List<String> columns, LogicalPlan query, String condition) {
     super("DELETE FROM " + table.name() + " WHERE " + condition);
     this.table = table;
@@ -30,7 +30,7 @@ final class DeleteKeysCommand extends CommandPlan {
     return columns;
   }
 
-  /** The distinct keys. A null equals nothing in SQL, so a key that has one is the key of no row. */
+  /** The distinct keys. In SQL, a null does not equal anything, so a key that contains a null matches no row. */
   Dataset<Row> keys() {
     return Sessions.rows(query).toDF(Scala.seq(columns)).na().drop().distinct();
   }

@@ -10,14 +10,16 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** SP-107: rows of a task that name what is deleted. The commit is told their keys; no file is written. */
+/**
+ * SP-107: collects the keys of a task's rows, each of which names rows to delete. The keys are passed to the commit; no file is written.
+ */
 final class DeletedKeys implements DataWriter<InternalRow> {
   private final StructType schema;
   private final int[] key;
   private final DistinctPrefixes keys;
   private final RefusedRows refused;
 
-  /** `key`: where the key columns are in rows with the columns of `schema`. */
+  /** `key` has the positions of the key columns in rows with the columns of `schema`. */
   DeletedKeys(StructType schema, int[] key, RefusedRows refused) {
     this.schema = schema;
     this.key = key;
@@ -38,7 +40,7 @@ final class DeletedKeys implements DataWriter<InternalRow> {
     keys.add(row);
   }
 
-  /** Values, and behind them only nulls: a prefix of the key. */
+  /** Checks that the row has a prefix of the key: values, followed only by nulls. */
   private void checkBegins(InternalRow row) {
     for (int i = 0; i < key.length; i++) {
       if (row.isNullAt(key[i]) && (i == 0 || IntStream.range(i, key.length).anyMatch(each -> !row.isNullAt(key[each])))) {

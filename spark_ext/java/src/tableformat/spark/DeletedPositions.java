@@ -26,7 +26,7 @@ final class DeletedPositions {
     last.add((int) position);
   }
 
-  /** The positions of each file in the portable form of roaring bitmaps. */
+  /** The positions of each file in the portable format of roaring bitmaps. */
   Map<String, byte[]> serialized() {
     Map<String, byte[]> result = new LinkedHashMap<>();
     bitmaps.forEach((file, bitmap) -> {

@@ -9,10 +9,10 @@ import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /**
- * The deleted rows of one data file, as Python resolved them: every kind of delete ends as positions.
+ * The deleted rows of one data file. Python has resolved all kinds of deletes to positions.
  *
- * <p>The bytes begin with their form: 0, a 32-bit roaring bitmap in the standard encoding; 1, runs of 32-bit
- * little-endian (first, one after the last).
+ * <p>The first byte states the encoding. 0 is a 32-bit roaring bitmap in the standard encoding. 1 is a list of runs, each as two 32-bit
+ * little-endian integers: the first position and the position after the last.
  */
 final class DeletedRows {
   private static final byte ROARING = 0;
@@ -48,8 +48,8 @@ final class DeletedRows {
   }
 
   /**
-   * Writes the indices of the batch's rows that are alive, or of those that are deleted, and returns how many there
-   * are. `rowIndex` holds each row's position in the file, rising, also from batch to batch.
+   * Writes the indices of the live rows of the batch, or those of the deleted rows, to `selection`. Returns their number. `rowIndex` has
+   * the position of each row in the file, in ascending order, also from batch to batch.
    */
   int select(ColumnVector rowIndex, int rowCount, boolean wantsDeleted, int[] selection) {
     int selected = 0;
@@ -66,7 +66,7 @@ final class DeletedRows {
     return selected;
   }
 
-  /** Whether each row of the batch is deleted. */
+  /** Sets for each row of the batch whether it is deleted. */
   void mark(ColumnVector rowIndex, int rowCount, boolean[] isDeleted) {
     for (int row = 0; row < rowCount; row++) {
       long position = rowIndex.getLong(row);
@@ -74,7 +74,7 @@ final class DeletedRows {
     }
   }
 
-  /** The first deleted position at or after the given one; Long.MAX_VALUE when there is none. */
+  /** The first deleted position at or after the given one; Long.MAX_VALUE if there is none. */
   private long seek(long position) {
     if (position > 0xFFFFFFFFL) {
       return Long.MAX_VALUE;

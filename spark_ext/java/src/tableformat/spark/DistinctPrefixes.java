@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The values that some leading key columns have in the rows of one task. Rows come sorted, so each value once or so. */
+/** The distinct values of some leading key columns in the rows of one task. Rows are sorted, so a value is rarely stored twice. */
 final class DistinctPrefixes implements AutoCloseable {
   private final UnsafeProjection projection;
   private final ArrowWriter values;
@@ -34,7 +34,7 @@ final class DistinctPrefixes implements AutoCloseable {
     }
   }
 
-  /** An Arrow stream. */
+  /** The values as an Arrow stream. */
   byte[] serialized() throws IOException {
     return ArrowStreams.of(values);
   }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** SQ-34: the values that some columns have in the rows of one task, in any order of the rows. A row with a null equals no other. */
+/** SQ-34: the distinct values of some columns in the rows of one task, which may be in any order. A row with a null equals no other row. */
 final class DistinctValues implements AutoCloseable {
   private final UnsafeProjection projection;
   private final Set<UnsafeRow> known = new HashSet<>();
@@ -36,7 +36,7 @@ final class DistinctValues implements AutoCloseable {
     }
   }
 
-  /** An Arrow stream. */
+  /** The values as an Arrow stream. */
   byte[] serialized() throws IOException {
     return ArrowStreams.of(values);
   }

@@ -6,9 +6,9 @@ import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /**
- * A number of a plan or a commit, which the driver knows and Spark's UI shows. Name and description are Iceberg's.
+ * A number about a plan or a commit that the driver knows and Spark's UI displays. Name and description are Iceberg's.
  *
- * <p>Public, with a constructor that takes nothing: what shows metrics adds them up by an instance of the class.
+ * <p>The class is public and has a constructor without arguments, because Spark's UI creates an instance to sum the values.
  */
 public final class DriverMetric extends CustomSumMetric {
   private final String name;
@@ -32,8 +32,8 @@ public final class DriverMetric extends CustomSumMetric {
   }
 
   /**
-   * The metrics of these names and descriptions, where Spark can show them: it does not find the class where the jar was
-   * added to a running session.
+   * Metrics with these names and descriptions, if Spark can display them. If the jar was added to a running session, Spark does not find
+   * the class.
    */
   static CustomMetric[] forSpark(Map<String, String> descriptions) {
     var session = Sessions.found();

@@ -11,43 +11,43 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
-/** What Python raised, as the exceptions that Spark's callers expect. */
+/** Converts errors that Python raised to the exceptions that Spark's callers expect. */
 final class Errors {
   private Errors() {}
 
-  /** An error of the user or of the table: an AnalysisException with a condition, and the message as Python worded it. */
+  /** An error of the user or of the table, as an AnalysisException with a condition and Python's message. */
   static RuntimeException translated(RemoteException error) {
     return unchecked(analysis(error.condition, error.sqlState, error.getMessage(), error));
   }
 
-  /** Something around the table failed: the Python process, a file, this JVM. */
+  /** A failure outside the table: in the Python process, a file or this JVM. */
   static RuntimeException external(String message, Throwable cause) {
     return unchecked(analysis("TABLEFORMAT_EXTERNAL_ERROR", "58000", message, cause));
   }
 
-  /** As Spark knows that a statement or a stream was stopped, instead of that it failed (SS-11). */
+  /** An exception by which Spark recognizes that a statement or a stream was stopped and did not fail (SS-11). */
   static RuntimeException interrupted(String message, InterruptedException cause) {
     InterruptedIOException interruption = new InterruptedIOException(message);
     interruption.initCause(cause);
     return new UncheckedIOException(message, interruption);
   }
 
-  /** Another commit came in between; nothing was written. */
+  /** A conflict with a concurrent commit; nothing was written. */
   static RuntimeException conflict(String message) {
     return unchecked(analysis("TABLEFORMAT_COMMIT_CONFLICT", "40001", message, null));
   }
 
-  /** SQ-28, as Spark calls it where it looks itself. */
+  /** SQ-28: uses the condition that Spark itself uses for recursive views. */
   static RuntimeException recursiveView(String message) {
     return unchecked(analysis("RECURSIVE_VIEW", "42K0H", message, null));
   }
 
-  /** A statement that this catalog does not carry out. */
+  /** A statement that this catalog does not support. */
   static RuntimeException unsupported(String message) {
     return unchecked(analysis("TABLEFORMAT_UNSUPPORTED", "0A000", message, null));
   }
 
-  /** Something that a statement says and that cannot be. */
+  /** An invalid argument of a statement. */
   static RuntimeException invalid(String message) {
     return unchecked(analysis("TABLEFORMAT_INVALID_ARGUMENT", "22023", message, null));
   }
@@ -67,7 +67,7 @@ final class Errors {
     throw error.is("NamespaceNotFoundError") ? noSuchNamespace(table.namespace()) : translated(error);
   }
 
-  /** `target` is the name that the view is to have. */
+  /** `target` is the new name of the view. */
   static RuntimeException forView(RemoteException error, Identifier view, Identifier target) {
     if (error.is("AlreadyExistsError")) {
       throw unchecked(new ViewAlreadyExistsException(target));
@@ -98,7 +98,10 @@ final class Errors {
     return AnalysisErrors.of(condition, sqlState, message, cause);
   }
 
-  /** AnalysisException is checked in Java and not in Scala, where Spark catches it; its interfaces do not declare it. */
+  /**
+   * AnalysisException is a checked exception in Java. Scala has no checked exceptions, so Spark's interfaces do not declare it although
+   * Spark catches it.
+   */
   static RuntimeException unchecked(Exception exception) {
     return Errors.<RuntimeException>sneak(exception);
   }

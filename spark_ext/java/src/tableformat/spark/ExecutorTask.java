@@ -11,15 +11,15 @@ import org.apache.spark.api.java.function.Function;
 import scala.Option;
 
 /**
- * A task of the catalog's Python process, run by a Python process on an executor: a Spark job of one task, which Spark
- * tries again where it fails.
+ * Runs a task of the catalog's Python process in a Python process on an executor. The Spark job has one task, which Spark repeats if it
+ * fails.
  */
 final class ExecutorTask implements Function<byte[][], byte[]> {
   private static final long serialVersionUID = 1;
 
   private static final String MODULE = "spark_ext.executor_task";
 
-  /** Of all jobs of all catalogs. */
+  /** The job group of all these jobs, for all catalogs. */
   private static final String GROUP = "tableformat-tasks";
 
   private final String python;
@@ -28,9 +28,9 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
     this.python = python;
   }
 
-  /** The pickled answer of a pickled task; `parts` are what the task shares with others, and the task. */
+  /** The pickled answer to a pickled task. `parts` are the data that the task shares with other tasks, followed by the task. */
   static byte[] run(String python, byte[][] parts) {
-    // Not that of the thread's session: the catalog's process outlives contexts that were stopped.
+    // The context of the thread's session is not used, because the catalog's process may outlive a context that was stopped.
     Option<SparkContext> active = SparkContext$.MODULE$.getActive();
     if (active.isEmpty()) {
       throw new IllegalStateException("no Spark context is active any more");
@@ -49,7 +49,7 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
         output.writeInt(part.length);
         output.write(part);
       }
-      // Not closed: the process takes the end of its input for the end of this executor.
+      // The stream is not closed, because the process interprets the end of its input as the end of this executor.
       output.flush();
       byte[] answer = process.getInputStream().readAllBytes();
       int status = process.waitFor();

@@ -16,11 +16,11 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 
-/** `EXPLAIN DELETE`: Spark's plan, and before it what the statement would write, and why (SQ-7). */
+/** `EXPLAIN DELETE`: displays what the statement would write and why, followed by Spark's plan (SQ-7). */
 final class ExplainDelete {
   private ExplainDelete() {}
 
-  /** The one row of the result. */
+  /** The single row of the result. */
   static ArrayNode run(ExplainCommand explained) {
     var execution = Sessions.active().sessionState()
         .executePlan(explained.logicalPlan(), CommandExecutionMode.SKIP());
@@ -39,7 +39,7 @@ final class ExplainDelete {
     return Json.array().add(Json.array(text.append(plan).toString()));
   }
 
-  /** Null where Spark's plan says nothing of a delete, such as for a condition that is always false. */
+  /** Null if Spark's plan has no delete, for example because the condition is always false. */
   private static JsonNode parts(LogicalPlan plan) {
     if (plan instanceof DeleteKeysCommand delete) {
       ObjectNode arguments = delete.table().arguments();
@@ -51,7 +51,7 @@ final class ExplainDelete {
       return parts(lake, ExpressionJson.of(predicates.toArray(new Predicate[0])), "");
     }
     if (plan instanceof DeleteFromTable delete && table(delete.table()) instanceof LakeTable lake) {
-      return parts(lake, Json.array(), ""); // Every row: Spark asks for no filter.
+      return parts(lake, Json.array(), ""); // Spark passes no filter if every row is deleted.
     }
     if (plan instanceof WriteDelta delta && table((LogicalPlan) delta.originalTable()) instanceof LakeTable lake) {
       var predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2(delta.condition());

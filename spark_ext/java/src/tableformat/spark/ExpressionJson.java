@@ -15,19 +15,19 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 
 /**
- * Spark's expressions as JSON.
+ * Converts Spark expressions to JSON.
  *
  * <pre>
  * {"column": ["a", "b"]}   {"literal": "12", "type": "long"}   {"operator": "AND", "arguments": [...]}
  * {"transform": "bucket", "arguments": [...]}   {"unknown": "what Spark calls it"}
  * </pre>
  *
- * A call of one of the catalog's functions is the transform of its name. Literals are as in ValueJson.
+ * A call of a catalog function becomes the transform of that name. Literals are as in ValueJson.
  *
- * <p>SP-100: a chain of one operator becomes a balanced tree, and what is nested deeper than DEPTH_MAX is unknown.
+ * <p>SP-100: a chain of the same operator becomes a balanced tree. Expressions that are nested deeper than DEPTH_MAX become unknown.
  */
 final class ExpressionJson {
-  /** Python walks over conditions by recursion. */
+  /** Limited because Python traverses conditions recursively. */
   private static final int DEPTH_MAX = 80;
 
   private ExpressionJson() {}
@@ -83,7 +83,7 @@ final class ExpressionJson {
     return scalar.name().equals("AND") || scalar.name().equals("OR");
   }
 
-  /** What the operator joins, through all levels that have the same one, in order. */
+  /** The operands of a chain of the same operator at all levels, in order. */
   private static List<Expression> operands(GeneralScalarExpression chain) {
     List<Expression> operands = new ArrayList<>();
     Deque<Expression> open = new ArrayDeque<>(List.of(chain));

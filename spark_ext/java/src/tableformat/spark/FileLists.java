@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** A view of the session that lists files: all paths, and when each was written in milliseconds since 1970. */
+/** Reads a view of the session that lists files: all paths, and the time each was written, in milliseconds since 1970. */
 final class FileLists {
   private static final String PATH = "file_path";
   private static final String MODIFIED = "last_modified";

@@ -3,5 +3,5 @@ package tableformat.spark;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 
-/** What one Spark task reads. `partitionKey` is the partition that all files lie in, where the scan says so; else null. */
+/** The files that one Spark task reads. `partitionKey` is the partition of all files if the scan reports its partitioning; else null. */
 record FilePartition(FileTask[] files, InternalRow partitionKey) implements HasPartitionKey {}

@@ -3,22 +3,22 @@ package tableformat.spark;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** A stretch of one data file, and which of the file's rows are deleted. */
+/** A contiguous range of bytes of one data file, and the deleted rows of the file. */
 record FileTask(
-    /** Location as the table's metadata spells it; also the value of `_file`. */
+    /** Location as spelled in the table's metadata; also the value of `_file`. */
     String path,
     long start,
     long length,
     long fileSize,
-    /** Which of the factory's layouts the file is read by. */
+    /** Index of the factory's layout that the file is read with. */
     int layout,
-    /** Values of columns that are the same in every row of the file; null when there are no such columns. */
+    /** Values of columns that are the same in every row of the file; null if there are no such columns. */
     InternalRow constants,
-    /** Deleted positions as `DeletedRows` decodes them; null for none, or when they are shared. */
+    /** Deleted positions as `DeletedRows` decodes them; null if there are none or if they are shared. */
     byte[] deleted,
-    /** Index into the factory's shared positions; -1 when they are not shared. */
+    /** Index into the factory's shared positions; -1 if they are not shared. */
     int sharedDeleted,
-    /** Whether the deleted rows are read and the others left out, as a feed of changes does. */
+    /** Whether only the deleted rows are read, as for a feed of changes. */
     boolean readsDeleted)
     implements Serializable {
 

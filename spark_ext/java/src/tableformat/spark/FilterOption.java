@@ -6,8 +6,8 @@ import java.io.Serializable;
 /**
  * FM-27: a column that gets a Bloom filter in each row group.
  *
- * @param distinctCount how many values a filter is made for; null: as many as the row group turns out to have
- * @param mostValues values for which a filter has {@code maxBytes}
+ * @param distinctCount the number of distinct values that a filter is sized for; null for the actual number in the row group
+ * @param mostValues the number of values for which a filter has {@code maxBytes}
  */
 record FilterOption(String column, double falsePositiveRate, Long distinctCount, long mostValues, int maxBytes)
     implements Serializable {

@@ -12,13 +12,13 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What a Parquet footer does not say of the floating point columns of a file: how many values are NaN, and between which
- * numbers the others lie. Columns inside of lists and maps are left out.
+ * Statistics of the floating point columns of a file that a Parquet footer lacks: the number of NaN values, and the range of the other
+ * values. Columns inside lists and maps are omitted.
  */
 final class FloatColumns {
   private final List<Column> columns = new ArrayList<>();
 
-  /** Of a new file. */
+  /** The columns of a new file. */
   FloatColumns(WritePlan plan) {
     if (hasFloats(plan.schema)) {
       find(plan.schema, plan.columns(), new int[0], new int[0]);
@@ -55,7 +55,7 @@ final class FloatColumns {
     }
   }
 
-  /** As `task_reports.py` reads it. */
+  /** Writes the statistics in the form that `task_reports.py` reads. */
   void write(ArrayNode array) {
     for (Column column : columns) {
       ObjectNode json = array.addObject().put("id", column.id).put("nans", column.nanCount);
@@ -69,7 +69,7 @@ final class FloatColumns {
     private final int id;
     private final int[] path;
 
-    /** How many fields each struct on the path has. */
+    /** The number of fields of each struct on the path. */
     private final int[] sizes;
     private final boolean isSingle;
     private long nanCount = 0;

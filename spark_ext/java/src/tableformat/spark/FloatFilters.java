@@ -15,7 +15,7 @@ import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.sources.Or;
 
 /**
- * SP-88: comparisons of floats, which mean one thing in SQL and another one to the Parquet reader that rules out row groups.
+ * SP-88: comparisons of floats. SQL defines them differently than the Parquet reader that rules out row groups.
  *
  * <pre>
  *            -0.0 and 0.0            NaN
@@ -26,7 +26,7 @@ import org.apache.spark.sql.sources.Or;
 final class FloatFilters {
   private FloatFilters() {}
 
-  /** The filter by a zero as one by the zero, or both, that rules out neither of them; null where it has no such form. */
+  /** Rewrites comparisons with a zero so that they rule out neither -0.0 nor 0.0. Null if the filter cannot be rewritten in this way. */
   static Filter withEitherZero(Filter filter) {
     if (filter instanceof And and) {
       Filter left = withEitherZero(and.left());
@@ -67,7 +67,7 @@ final class FloatFilters {
     return filter;
   }
 
-  /** Whether a NaN may match that the Parquet reader does not know of. */
+  /** Whether the filter may match a NaN, which the Parquet reader's statistics do not include. */
   static boolean mayMatchNan(Filter filter) {
     if (filter instanceof And and) {
       return mayMatchNan(and.left()) || mayMatchNan(and.right());
@@ -92,7 +92,7 @@ final class FloatFilters {
     return filter instanceof Not not ? comparesFloats(not.child()) : values(filter).anyMatch(FloatFilters::isFloat);
   }
 
-  /** What a column is compared with. */
+  /** The values that a column is compared with. */
   private static Stream<Object> values(Filter filter) {
     if (filter instanceof In in) {
       return Arrays.stream(in.values());
@@ -105,7 +105,7 @@ final class FloatFilters {
         : filter instanceof GreaterThanOrEqual each ? Stream.of(each.value()) : Stream.empty();
   }
 
-  /** Not one IN, of whose values Spark takes those that Scala calls equal once. */
+  /** A single IN is not used, because Spark removes values that are equal in Scala, such as the two zeros. */
   private static Filter eitherZero(String column, Object like) {
     return new Or(new EqualTo(column, zero(like, -0.0)), new EqualTo(column, zero(like, 0.0)));
   }

@@ -10,11 +10,11 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The partition fields that a scan reports, so that joins need no exchange (SP-40). */
+/** The partition fields that a scan reports, so that joins do not need an exchange (SP-40). */
 record Grouping(Transform[] transforms, StructType fields) {
   private static final String WANTED = "spark.sql.iceberg.planning.preserve-data-grouping";
 
-  /** Null where the session does not ask for it, and for a table without partitions. */
+  /** Null if the session does not request it, or if the table is not partitioned. */
   static Grouping of(LakeTable table) {
     if (!Boolean.parseBoolean(Sessions.active().conf().get(WANTED, "false"))) {
       return null;
@@ -24,14 +24,14 @@ record Grouping(Transform[] transforms, StructType fields) {
     return transforms.length > 0 && transforms.length == fields.size() ? new Grouping(transforms, fields) : null;
   }
 
-  /** Of the columns that are read; null where they have none. */
+  /** The fields whose source columns are read; null if there are none. */
   Grouping ofColumns(StructType required) {
     List<String> read = List.of(required.fieldNames());
     return among(i -> Arrays.stream(transforms[i].references()).map(NamedReference::fieldNames)
         .allMatch(path -> read.contains(path[0])));
   }
 
-  /** The fields that all of these specs have; null where there is none. */
+  /** The fields that all of these specs have; null if there are none. */
   Grouping ofSpecs(Set<Integer> specIds, LakeTable table) {
     return among(i -> specIds.stream().allMatch(id -> table.defaultFieldsOf(id).contains(fields.apply(i).name())));
   }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** SP-98: whether a floating point value is a number, by which writes sort NaN before all numbers; null for null. */
+/** SP-98: whether a floating point value is a number, so that writes can sort NaN before all numbers; null for null. */
 final class IsNumberFunction implements UnboundFunction {
   static final String NAME = "is_number";
 
@@ -24,7 +24,7 @@ final class IsNumberFunction implements UnboundFunction {
     return new Bound(input.apply(0).dataType());
   }
 
-  /** Public, as Spark calls it from code that it generates. */
+  /** Public, because Spark calls it from generated code. */
   public static final class Bound implements ScalarFunction<Boolean> {
     private final DataType type;
 

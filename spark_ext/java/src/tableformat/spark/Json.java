@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** JSON as both processes write it. */
+/** JSON in the form that both processes use. */
 final class Json {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final Pattern TIME = Pattern.compile("\"(type|elementType|keyType|valueType)\":\"time\\(6\\)\"");
@@ -66,7 +66,7 @@ final class Json {
     return array(identifier.namespace()).add(identifier.name());
   }
 
-  /** Arguments that begin with a table. */
+  /** Arguments for a call about a table. */
   static ObjectNode table(Identifier identifier) {
     return object().set("table", identifier(identifier));
   }
@@ -87,7 +87,7 @@ final class Json {
     return (StructType) DataType.fromJson(json.toString());
   }
 
-  /** SP-37. */
+  /** Raises an error for types of times of day if Spark does not have them (SP-37). */
   private static void refuseTimes(JsonNode struct) {
     for (JsonNode field : struct.get("fields")) {
       if (TIME.matcher(field.toString()).find()) {

@@ -27,15 +27,15 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * `spark.sql.catalog.NAME = tableformat.spark.LakeCatalog`. Every question about tables goes to the Python process.
+ * `spark.sql.catalog.NAME = tableformat.spark.LakeCatalog`. All calls about tables are answered by the Python process.
  *
- * <p>Options: `python`, the interpreter; `default-namespace`, where names without one are looked up after USE (SP-54); all
- * others belong to the Python side.
+ * <p>Options: `python` is the interpreter. `default-namespace` is the namespace after USE, in which names without a namespace are looked up
+ * (SP-54). All other options are passed to Python.
  */
 public final class LakeCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
         Changelogs, StateOptions, TableSummaries, Views {
-  /** SP-59. */
+  /** SP-59: this catalog does not replace Spark's session catalog. */
   private static final String SESSION_CATALOG = "spark_catalog";
 
   private static final String PYTHON = "python";
@@ -47,7 +47,7 @@ public final class LakeCatalog
   private boolean isNullableQuerySchema = true;
   private Sidecar sidecar;
 
-  /** The statement that this catalog is for; null in a session's own. */
+  /** The statement that this catalog belongs to; null in the catalog of a session. */
   private Statement statement;
 
   @Override public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -85,7 +85,7 @@ public final class LakeCatalog
     return name;
   }
 
-  /** Whether columns of CREATE TABLE AS SELECT may be null, whatever those of the query are; Iceberg's option. */
+  /** Whether the columns of CREATE TABLE AS SELECT are nullable even if those of the query are not; an option of Iceberg. */
   @Override public boolean useNullableQuerySchema() {
     return isNullableQuerySchema;
   }
@@ -94,7 +94,7 @@ public final class LakeCatalog
     return defaultNamespace.clone();
   }
 
-  /** This catalog as one statement sees it. */
+  /** A copy of this catalog for one statement. */
   LakeCatalog within(Statement statement) {
     LakeCatalog catalog = new LakeCatalog();
     catalog.name = name;
@@ -106,11 +106,12 @@ public final class LakeCatalog
   }
 
   /**
-   * ST-9: a statement's catalog equals those of sessions, and not the reverse. Spark looks a table of a data frame up again in the statement
-   * that writes its rows. It gives the relation that it finds the columns of the data frame only if the relation's catalog equals that of
-   * the data frame, which may be of the session that a stream was started from. A session's catalog that equalled a statement's
-   * would have Spark read cached tables at the snapshot that they were cached at (ST-1). Spark 4.1 tells of no statements, and
-   * compares the catalogs of a session and of its clone in the same way.
+   * ST-9: the catalog of a statement equals those of sessions, but not vice versa.
+   *
+   * <p>When a statement writes the rows of a data frame, Spark looks up the tables of the data frame again. It keeps the columns of the
+   * data frame only if the new relation's catalog equals that of the data frame, which may belong to the session that a stream was started
+   * from. If the catalog of a session equaled that of a statement, Spark would read cached tables at the snapshot at which they were cached
+   * (ST-1). Spark 4.1 does not pass statements to catalogs, and compares the catalogs of a session and of its clone in the same way.
    */
   @Override public boolean equals(Object other) {
     return this == other
@@ -122,12 +123,12 @@ public final class LakeCatalog
     return name.hashCode();
   }
 
-  /** The statement that this catalog is for; null in a session's own. */
+  /** The statement that this catalog belongs to; null in the catalog of a session. */
   Statement statement() {
     return statement;
   }
 
-  /** Asks Python something that may be asked twice. Errors are AnalysisExceptions. */
+  /** Calls a Python method that may be repeated. Errors are AnalysisExceptions. */
   Sidecar.Answer call(String method, ObjectNode arguments, byte[]... parts) {
     try {
       return sidecar.call(method, arguments, parts);
@@ -136,7 +137,7 @@ public final class LakeCatalog
     }
   }
 
-  /** Has Python change something. Errors are AnalysisExceptions. */
+  /** Calls a Python method that makes a change and is not repeated. Errors are AnalysisExceptions. */
   Sidecar.Answer callOnce(String method, ObjectNode arguments, byte[]... parts) {
     try {
       return sidecar.callOnce(method, arguments, parts);
@@ -230,7 +231,7 @@ public final class LakeCatalog
     return load(identifier, Json.table(identifier));
   }
 
-  /** Spark says since 3.5.3 that a statement will write to the table: to a branch that may have to be made. */
+  /** Called by Spark since 3.5.3 if a statement will write to the table. The session may name a branch that has to be created first. */
   public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
     return loadToWrite(identifier);
   }
@@ -250,7 +251,7 @@ public final class LakeCatalog
     return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
   }
 
-  /** Whatever the session says of where its writes go, which may be what no table can be loaded with. */
+  /** The branch that the session writes to is ignored, because loading the table with it may fail. */
   @Override public boolean tableExists(Identifier identifier) {
     try {
       callAbout(identifier, "load_table", Json.table(identifier));
@@ -260,7 +261,7 @@ public final class LakeCatalog
     }
   }
 
-  /** Asks Python about a table. */
+  /** Calls a Python method about a table. */
   JsonNode callAbout(Identifier identifier, String method, ObjectNode arguments) throws NoSuchTableException {
     try {
       return sidecar.call(method, arguments).result();
@@ -269,7 +270,7 @@ public final class LakeCatalog
     }
   }
 
-  /** CREATE TABLE LIKE: arguments about the source, with the target's. */
+  /** CREATE TABLE LIKE: the arguments are about the source and include those of the target. */
   void createLike(Identifier source, Identifier target, ObjectNode arguments)
       throws NoSuchTableException, TableAlreadyExistsException, NoSuchNamespaceException {
     try {
@@ -279,7 +280,7 @@ public final class LakeCatalog
     }
   }
 
-  /** Runs a statement of the SQL extension; its rows, each with a value or null for every column. */
+  /** Runs a statement of the SQL extension and returns its rows. Each has a value or null for every column. */
   JsonNode runStatement(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
     try {
       return sidecar.callOnce("run_statement", arguments).result();
@@ -313,7 +314,7 @@ public final class LakeCatalog
         ? new ChangelogTable(this, identifier, description) : new LakeTable(this, identifier, description);
   }
 
-  /** CREATE TABLE; the arguments are those of the Python side. */
+  /** CREATE TABLE, with the arguments of the Python method. */
   Table create(Identifier identifier, ObjectNode arguments)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     try {
@@ -397,7 +398,7 @@ public final class LakeCatalog
     }
   }
 
-  /** RENAME TO takes the new name as it is written, which may begin with the catalog's. */
+  /** The new name of RENAME TO without the catalog. Spark passes the name as written, which may include the catalog. */
   private Identifier withoutCatalog(Identifier to) {
     String[] namespace = to.namespace();
     return namespace.length > 1 && namespace[0].equals(name)
@@ -406,23 +407,23 @@ public final class LakeCatalog
 
   // -- views
 
-  /** Null where there is no view of that name. */
+  /** Null if no view of that name exists. */
   LakeView view(Identifier identifier) {
     JsonNode view = call("load_view", Json.table(identifier)).result();
     return view.isNull() ? null : LakeView.parse(name, view);
   }
 
-  /** None of the catalog itself, where views have namespaces. */
+  /** Empty for the catalog itself if views have namespaces. */
   Identifier[] namesOfViews(String[] namespace) throws NoSuchNamespaceException {
     return namespace.length == 0 ? new Identifier[0] : identifiers("list_views", namespace);
   }
 
-  /** Creates or replaces a view; `method` says which. */
+  /** Creates or replaces a view; `method` is the Python method for it. */
   LakeView putView(String method, Identifier identifier, LakeView view) {
     return LakeView.parse(name, changeView(method, identifier, identifier, view.arguments(identifier, name)));
   }
 
-  /** Whether there was a view of that name. */
+  /** Drops a view; false if no view of that name existed. */
   boolean deleteView(Identifier identifier) {
     return callOnce("drop_view", Json.table(identifier)).result().asBoolean();
   }
@@ -440,7 +441,7 @@ public final class LakeCatalog
     }
   }
 
-  // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks
+  // -- functions: the partition transforms. Users call them in the namespace "system"; Spark looks them up without a namespace.
 
   @Override public Identifier[] listFunctions(String[] namespace) {
     return isOfFunctions(namespace)

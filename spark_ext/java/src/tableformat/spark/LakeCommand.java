@@ -12,15 +12,15 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
 
-/** A statement of the SQL extension as a command of Spark's. */
+/** A statement of the SQL extension as a Spark command. */
 final class LakeCommand extends CommandPlan {
   private final StructType columns;
   private final scala.collection.immutable.Seq<Attribute> output;
   private final Supplier<JsonNode> action;
 
   /**
-   * `action` does it, and gives the rows, each with a value or null for every one of `columns`, which are texts, longs and booleans;
-   * none of both for a statement without a result.
+   * `action` executes the statement and returns its rows. Each row has a value or null for every column of `columns`, which are strings,
+   * longs and booleans. A statement without a result has no columns and no rows.
    */
   LakeCommand(String text, StructType columns, Supplier<JsonNode> action) {
     super(text);

@@ -13,15 +13,15 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Batches of Spark's Parquet reader without the deleted rows, or, where `_deleted` is asked for, with a mark on them. */
+/** Batches of Spark's Parquet reader without the deleted rows. If `_deleted` is selected, deleted rows are included and marked. */
 final class LakeReader implements PartitionReader<ColumnarBatch> {
   private static final int NOT_READ = -1;
 
   private final LakeReaderFactory factory;
   private final FileTask[] tasks;
-  /** Of metadata columns; null for columns of the table. */
+  /** Names of metadata columns; null for columns of the table. */
   private final String[] names;
-  /** For each output column its place in the Parquet reader's batch; NOT_READ for what no file has. */
+  /** For each output column its position in the batch of the Parquet reader; NOT_READ for columns that are in no file. */
   private final int[] places;
   private final boolean[] uuids;
   private final int rowIndexPlace;
@@ -86,12 +86,12 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     byte[] encoded = task.sharedDeleted() < 0 ? task.deleted() : factory.sharedDeleted.value()[task.sharedDeleted()];
     deleted = encoded == null ? null : new DeletedRows(encoded);
     reader = FileReaders.open(factory.layouts[task.layout()], task);
-    // What input_file_name() and its kin answer, in the thread that reads.
+    // The values of input_file_name() and similar functions in the reading thread.
     InputFileBlockHolder.set(task.path(), task.start(), task.length());
     return true;
   }
 
-  /** The rows that are wanted: those alive, all of them with their mark, or for a feed of changes the deleted ones. */
+  /** The requested rows: the live rows, all rows if deleted rows are marked, or the deleted rows for a feed of changes. */
   private ColumnarBatch selected(ColumnarBatch read) {
     int rowCount = read.numRows();
     if (rowCount == 0 || deleted == null || showsDeleted) {
@@ -123,7 +123,10 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     return new ColumnarBatch(columns, rowCount);
   }
 
-  /** A row without a stored row id has the file's first one plus its position, without a number the file's. */
+  /**
+   * A row without a stored row id gets the first row id of the file plus its position. A row without a sequence number gets that of the
+   * file.
+   */
   private ColumnVector inherited(int column, ColumnVector stored, ColumnarBatch read) {
     int place = factory.inheritedPlaces[column];
     if (task.constants().isNullAt(place)) {

@@ -9,27 +9,27 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionRea
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Travels to the executors and reads files there. */
+/** Serialized and sent to the executors, where it reads files. */
 final class LakeReaderFactory implements PartitionReaderFactory {
-  /** Columns that come out, metadata columns among them. */
+  /** Output columns, including metadata columns. */
   final StructType output;
 
-  /** For each of them its name where it is a metadata column; null for one of the table (SP-87). */
+  /** For each output column the name of the metadata column; null for a column of the table (SP-87). */
   final String[] metadata;
 
-  /** One Parquet reader for each way that the plan's files are laid out; all give the same columns in the same order. */
+  /** One Parquet reader for each layout of the plan's files. All return the same columns in the same order. */
   final ParquetPartitionReaderFactory[] layouts;
 
-  /** For each output column its place in the Parquet reader's batch; -1 for one that no file has. */
+  /** For each output column its position in the batch of the Parquet reader; -1 for a column that is in no file. */
   final int[] readPlaces;
 
-  /** For each layout, for each output column: its place among the constants, or -1 when the file has it. */
+  /** For each layout and each output column the position among the constants; -1 if the file has the column. */
   final int[][] constantPlaces;
 
-  /** For each output column: for one of row lineage, the place among the constants of what rows inherit; else -1. */
+  /** For each output column of row lineage, the position of the inherited value among the constants; -1 for other columns. */
   final int[] inheritedPlaces;
 
-  /** Deleted positions that are too large to travel with the tasks; null when there are none. */
+  /** Deleted positions that are too large to send with the tasks; null if there are none. */
   final Broadcast<byte[][]> sharedDeleted;
 
   LakeReaderFactory(

@@ -33,39 +33,39 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A read of one snapshot. Python plans it in two steps: sizes while Spark optimises, then, when all filters are known,
- * the files with their deleted positions.
+ * A read of one snapshot. Python plans it in two steps. It estimates sizes while Spark optimizes the query. When all filters are known, it
+ * lists the files with their deleted positions.
  */
 final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   private final LakeTable table;
   private final StructType required;
   private final Predicate[] predicates;
 
-  /** The indexes of the predicates that nobody asks of the rows. */
+  /** The indexes of the predicates that are decided for every file and not applied to rows. */
   private final int[] decided;
 
   private final CaseInsensitiveStringMap options;
 
-  /** Whether the rows are those that a DELETE, UPDATE or MERGE changes. */
+  /** Whether a DELETE, UPDATE or MERGE changes the rows that are read. */
   private final boolean changesRows;
 
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
 
-  /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
+  /** The metrics that were declared to Spark. Before 4.1, a value of an undeclared metric fails the statement. */
   private CustomMetric[] metrics;
   private ScanFiles files;
   private long planningNanos = 0;
 
-  /** Null where the partitioning is not reported. */
+  /** Null if the partitioning is not reported. */
   private final Grouping grouping;
 
-  /** What was reported: values that are found at run time leave fewer files, and no other keys. */
+  /** The grouping that was reported. Values that are found at run time reduce the files, but must not change the keys. */
   private Grouping reported;
 
   private boolean isReported = false;
 
-  /** A stream has options of its own, of which some have names of a batch's. */
+  /** Whether this is the scan of a stream. The options of streams differ, although some have the same names as those of batch reads. */
   private boolean isOfStream = false;
 
   LakeScan(
@@ -93,7 +93,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         + groupedBy + (table.retired().length == 0 ? "" : ", notReadRetired=" + String.join("; ", table.retired())) + ")";
   }
 
-  /** Spark shows the scan of a plan by it. */
+  /** Displayed by Spark in plans. */
   @Override public String toString() {
     return description();
   }
@@ -152,7 +152,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         .toArray(NamedReference[]::new);
   }
 
-  /** Whether files can be ruled out by values of a column that are found at run time. */
+  /** Whether values of the column that are found at run time can rule out files. */
   boolean isPrunedBy(String column) {
     String stored = Names.asStored(column, required.fieldNames());
     return List.of(required.fieldNames()).contains(stored) && List.of(table.pruningColumns()).contains(stored);
@@ -164,7 +164,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     files = null;
   }
 
-  /** SP-40. */
+  /** The partitioning that joins can use (SP-40). */
   @Override public Partitioning outputPartitioning() {
     Grouping common = isOfStream ? null : common();
     return common == null
@@ -181,7 +181,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         : Splits.ofGroups(files().byPartition(common.fields()), splitSize, openCost);
   }
 
-  /** Of the fields that are read, those that every file is partitioned by; null where there are none. */
+  /** The fields of `grouping` that every file is partitioned by; null if there are none. */
   private Grouping common() {
     if (!isReported) {
       reported = grouping == null ? null : grouping.ofSpecs(files().specIds(), table);
@@ -203,7 +203,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
-    // Spark reads the columns of those that it holds against rows; of others the Parquet reader knows nothing.
+    // Decided predicates are omitted. Spark reads only columns of predicates that it applies to rows, so the Parquet reader lacks the
+    // others.
     Predicate[] asked = IntStream.range(0, predicates.length)
         .filter(i -> Arrays.stream(decided).noneMatch(each -> each == i)).mapToObj(i -> predicates[i])
         .toArray(Predicate[]::new);
@@ -247,12 +248,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     return table;
   }
 
-  /** The statement reads rows that an earlier one kept of this scan. */
+  /** Records that the statement reads rows of this scan that an earlier statement cached. */
   void noteRead(Statement statement) {
     statement.noteRead(table, ExpressionJson.of(predicates));
   }
 
-  /** Equal scans give the same rows: Spark then runs one of them and reuses its result. */
+  /** Equal scans return the same rows. Spark then runs one of them and reuses its result. */
   @Override public boolean equals(Object other) {
     return other instanceof LakeScan scan && table.pin().equals(scan.table.pin()) && required.equals(scan.required)
         && Arrays.equals(predicates, scan.predicates) && Arrays.equals(runtimePredicates, scan.runtimePredicates)

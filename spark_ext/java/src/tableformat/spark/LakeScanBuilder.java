@@ -22,7 +22,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Spark wants of a table: columns, filters, or an aggregate that metadata answers. */
+/** Takes from Spark the columns and filters of a read, or an aggregate that can be answered from metadata. */
 final class LakeScanBuilder
     implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownAggregates {
   private final LakeTable table;
@@ -37,7 +37,7 @@ final class LakeScanBuilder
     this(table, options, false);
   }
 
-  /** `changesRows`: of a DELETE, UPDATE or MERGE, which reads the rows that it changes. */
+  /** `changesRows` is true for a DELETE, UPDATE or MERGE, which reads the rows that it changes. */
   LakeScanBuilder(LakeTable table, CaseInsensitiveStringMap options, boolean changesRows) {
     this.table = table;
     this.options = options;
@@ -46,8 +46,8 @@ final class LakeScanBuilder
   }
 
   /**
-   * All predicates go to the planner and to the Parquet reader, and Spark applies them to the rows as well, but for those that
-   * the planner decides for every file (SP-41, SP-46).
+   * All predicates are passed to the planner and to the Parquet reader. Spark also applies them to the rows, except for predicates that the
+   * planner decides for every file (SP-41, SP-46).
    */
   @Override public Predicate[] pushPredicates(Predicate[] predicates) {
     this.predicates = predicates;
@@ -84,7 +84,7 @@ final class LakeScanBuilder
     return aggregate(aggregation);
   }
 
-  /** COUNT, MIN and MAX where the metadata gives the exact answer; Python decides. */
+  /** Pushes COUNT, MIN and MAX down if the metadata gives the exact answer; Python decides. */
   private boolean aggregate(Aggregation aggregation) {
     if (aggregated != null) {
       return true;
@@ -106,7 +106,7 @@ final class LakeScanBuilder
     return true;
   }
 
-  /** The functions as JSON; null when some of it is none that metadata could answer. */
+  /** The functions as JSON; null if metadata cannot answer one of them. */
   private static ArrayNode functions(Aggregation aggregation) {
     if (aggregation.groupByExpressions().length > 0) {
       return null;
@@ -135,7 +135,7 @@ final class LakeScanBuilder
     return functions;
   }
 
-  /** SP-63: a table may have columns whose names differ in case alone, and this session has one name for both. */
+  /** SP-63: raises an error if the names of two of the read columns differ only in case and the session does not distinguish them. */
   @Override public Scan build() {
     Names.refuseAlike(table.name(), required.fieldNames());
     return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options, changesRows);

@@ -14,15 +14,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * `format("tableformat")`: jobs that name a table by `load`, `save` or `start`, by its name or where it lies (SP-25). Everything
- * else is the catalog's.
+ * `format("tableformat")`, for jobs that name a table by `load`, `save` or `start`, either by name or by location (SP-25). The catalog does
+ * everything else.
  */
 public final class LakeSource implements SupportsCatalogOptions, DataSourceRegister, SessionConfigSupport {
   @Override public String shortName() {
     return "tableformat";
   }
 
-  /** Settings `spark.datasource.tableformat.NAME` stand in for options of that name (SP-56). */
+  /** Settings `spark.datasource.tableformat.NAME` are defaults for the options of that name (SP-56). */
   @Override public String keyPrefix() {
     return shortName();
   }
@@ -35,7 +35,7 @@ public final class LakeSource implements SupportsCatalogOptions, DataSourceRegis
     return SourceTable.of(options).identifier();
   }
 
-  /** Spark heeds these options by itself where a table is read by `table`, and not by `load`. */
+  /** Spark handles these options itself only if a table is read by `table`, not by `load`. */
   @Override public Optional<String> extractTimeTravelVersion(CaseInsensitiveStringMap options) {
     return Optional.ofNullable(options.get("versionAsOf"));
   }
@@ -44,7 +44,7 @@ public final class LakeSource implements SupportsCatalogOptions, DataSourceRegis
     return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
-  /** Streams ask the source itself for its table. */
+  /** Called for streams, which request the table from the source itself. */
   @Override public StructType inferSchema(CaseInsensitiveStringMap options) {
     return table(options).schema();
   }

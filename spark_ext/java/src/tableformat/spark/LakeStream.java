@@ -15,21 +15,21 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A read that follows a table. Python says where it begins, how far each micro-batch goes and what is in it. Spark pushes
- * no filters into streams.
+ * A streaming read of a table. Python determines the first offset, the end of each micro-batch and its files. Spark does not push filters
+ * into streams.
  */
 final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private final LakeTable table;
   private final StructType required;
-  /** What `stream_open` answered: the arguments of every later call, the first offset, the read limits. */
+  /** The result of `stream_open`: the arguments of every later call, the first offset and the read limits. */
   private final JsonNode opened;
-  /** Where a run ends that reads what is there when it starts; null for one that goes on. */
+  /** The end of a run that only reads data that existed when it started; null for a continuous run. */
   private JsonNode stop;
-  /** The newest that there was when Spark last asked how far to go. */
+  /** The newest offset when Spark last requested one. */
   private JsonNode head;
   private ScanFiles files;
 
-  /** `arguments` are the options, and for a stream of changes its range. */
+  /** `arguments` are the options, and the range if it is a stream of changes. */
   LakeStream(LakeTable table, StructType required, ObjectNode arguments) {
     this.table = table;
     this.required = required;
@@ -97,12 +97,12 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
     return Splits.of(files.tasks());
   }
 
-  /** Of the micro-batch that was planned last: Spark plans a micro-batch and then asks for its readers. */
+  /** The factory of the micro-batch that was planned last: Spark plans a micro-batch and then requests its readers. */
   @Override public PartitionReaderFactory createReaderFactory() {
     return files.readerFactory(table.schemaWithIds(), table.lineage(), required, new Predicate[0]);
   }
 
-  /** SS-15: Spark has written down that the micro-batches before the offset are done; it says so before the next one. */
+  /** SS-15: Spark has recorded that all micro-batches before the offset are finished. Spark calls this before the next micro-batch. */
   @Override public void commit(Offset end) {
     if (opened.get("has_consumer").asBoolean()) {
       call("stream_commit", arguments().set("end", new StreamOffset(end.json()).tree()));

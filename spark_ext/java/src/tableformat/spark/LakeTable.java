@@ -27,7 +27,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table as Python described it when it was loaded; reads stay at that snapshot. */
+/** A table as Python described it when it was loaded. Reads use the snapshot of that time. */
 final class LakeTable
     implements Constrained, Partitions, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2,
         SupportsRowLevelOperations {
@@ -56,14 +56,14 @@ final class LakeTable
     return Json.map(description.get("checks"));
   }
 
-  /** The same table for one write, of rows with these columns (SP-98) and these CHECK constraints. */
+  /** A copy of the table for one write of rows with these columns (SP-98) and these CHECK constraints. */
   LakeTable taking(StructType accepted, Map<String, String> checks) {
     ObjectNode described = description.deepCopy();
     described.set("checks", Json.object(checks));
     return new LakeTable(catalog, identifier, described, accepted);
   }
 
-  /** Whether it is of one write that replaces prefixes, with the columns of its rows. */
+  /** Whether this is the copy for one write that replaces prefixes, with the columns of its rows. */
   boolean takesReplacement() {
     return takesReplacement;
   }
@@ -76,17 +76,17 @@ final class LakeTable
     return identifier;
   }
 
-  /** The metadata file and snapshot that this table was loaded with, as Python spells it: arguments of every read. */
+  /** The metadata file and snapshot that this table was loaded with, in Python's form. Part of the arguments of every read. */
   JsonNode pin() {
     return description.get("pin");
   }
 
-  /** Arguments of a call about this table as it was loaded. */
+  /** Arguments of a call about this table in the state in which it was loaded. */
   ObjectNode arguments() {
     return Json.table(identifier).set("pin", pin());
   }
 
-  /** The table as it is now. */
+  /** The table in its current state. */
   LakeTable atPresent() {
     try {
       return (LakeTable) catalog.loadToWrite(identifier);
@@ -95,14 +95,14 @@ final class LakeTable
     }
   }
 
-  /** The rows that match were read: a write of the same statement depends on them. */
+  /** Records that the rows that match were read: a write of the same statement depends on them. */
   void noteRead(ArrayNode predicates) {
     if (catalog.statement() != null) {
       catalog.statement().noteRead(this, predicates);
     }
   }
 
-  /** The predicates of each scan of this table in the statement; null when the statement is not known. */
+  /** The predicates of each scan of this table in the statement; null if the statement is not known. */
   ArrayNode reads() {
     return catalog.statement() == null ? null : catalog.statement().readsOf(this);
   }
@@ -111,32 +111,32 @@ final class LakeTable
     return schemaWithIds;
   }
 
-  /** The columns of row lineage; none where the format version has no row lineage. */
+  /** The columns of row lineage; empty if the format version does not have row lineage. */
   StructType lineage() {
     return Json.struct(description.get("row_lineage"));
   }
 
-  /** The columns that data files can have: the table's and those of row lineage. */
+  /** The columns that data files can have: those of the table and of row lineage. */
   StructType storedColumns() {
     return Schemas.both(schemaWithIds, lineage());
   }
 
-  /** The struct of all partition fields that the table has had. */
+  /** The struct of all partition fields in the history of the table. */
   StructType partitionType() {
     return Json.struct(description.get("partition_type"));
   }
 
-  /** The default spec's fields, under the names that they have in the struct of all. */
+  /** The fields of the default spec, with their names in the struct of all partition fields. */
   StructType groupingFields() {
     return Json.struct(description.get("grouping_fields"));
   }
 
-  /** Those of `groupingFields` that the spec of this id has. */
+  /** The names of the `groupingFields` that the spec with this id has. */
   List<String> defaultFieldsOf(int specId) {
     return List.of(Json.strings(description.get("fields_of_specs").get(Integer.toString(specId))));
   }
 
-  /** Columns by which files can be ruled out at run time: leading key columns and partition sources. */
+  /** Columns that can rule out files at run time: leading key columns and source columns of partition fields. */
   String[] pruningColumns() {
     return Json.strings(description.get("pruning_columns"));
   }
@@ -146,19 +146,19 @@ final class LakeTable
   }
 
   /**
-   * Spark asks for it since 4.1. A table AS OF a version has an id of its own (ST-9): a statement that would read another state of the
-   * table instead is refused.
+   * Called by Spark since 4.1. A table AS OF a version has its own id (ST-9), so that a statement that would read a different state of the
+   * table is refused.
    */
   public String id() {
     return description.get("uuid").asText() + description.path("as_of").asText();
   }
 
-  /** Spark asks for it since 4.1. */
+  /** Called by Spark since 4.1. */
   public String version() {
     return description.get("snapshot_id").asText();
   }
 
-  /** The columns as rows have them. */
+  /** The columns of the rows. */
   StructType rowType() {
     return schema;
   }
@@ -179,7 +179,7 @@ final class LakeTable
     Map<String, String> properties = Json.map(description.get("properties"));
     String[] key = key();
     if (!Capabilities.HOLD_CHECKS && key.length > 0) {
-      // Without PRIMARY KEY in Spark's grammar this is how a statement names it.
+      // Statements name the key in this way if Spark's grammar does not have PRIMARY KEY.
       properties.put("tableformat.key", String.join(", ", key));
     }
     return properties;
@@ -189,12 +189,12 @@ final class LakeTable
     return description;
   }
 
-  /** The columns of the key, in its order. */
+  /** The columns of the key, in order. */
   String[] key() {
     return Json.strings(description.get("key"));
   }
 
-  /** RP-30: the retired ranges that the snapshot lacks, each with its tag. */
+  /** RP-30: the retired ranges that are missing in the snapshot, each with its tag. */
   String[] retired() {
     return Json.strings(description.get("retired"));
   }
@@ -207,12 +207,12 @@ final class LakeTable
     if (isTimeTravel()) {
       return Capabilities.OF_PAST_STATES;
     }
-    // Where Spark tells of statements, one that adds columns to such a table gets an error (`LakeCatalog.alterTable`).
+    // If Spark passes statements to catalogs, `LakeCatalog.alterTable` raises an error when a statement adds columns to such a table.
     return hasFixedColumns() && catalog.statement() == null
         ? Capabilities.OF_TABLES_WITH_FIXED_COLUMNS : Capabilities.OF_TABLES;
   }
 
-  /** Whether the owner wants no statement but ALTER TABLE to change the columns. */
+  /** Whether the owner allows only ALTER TABLE to change the columns. */
   boolean hasFixedColumns() {
     return "false".equalsIgnoreCase(properties().get("write.spark.auto-schema-evolution.enabled"));
   }
@@ -249,7 +249,7 @@ final class LakeTable
     return () -> new RowLevelDelta(this, info);
   }
 
-  /** Whether the rows go without a Spark job; Python decides. */
+  /** Whether the rows can be deleted without a Spark job; Python decides. */
   @Override public boolean canDeleteWhere(Predicate[] predicates) {
     checkCurrent();
     ObjectNode arguments = SessionSettings.withDeleteMode(catalog, arguments());
@@ -261,7 +261,7 @@ final class LakeTable
     deleteWhere(predicates, CaseInsensitiveStringMap.empty());
   }
 
-  /** Spark hands options to deletes since 4.3. */
+  /** Called by Spark since 4.3, which passes options to deletes. */
   public void deleteWhere(Predicate[] predicates, CaseInsensitiveStringMap options) {
     checkCurrent();
     ObjectNode arguments = arguments();
@@ -275,7 +275,7 @@ final class LakeTable
     return true;
   }
 
-  /** CK-2. */
+  /** CK-2: raises an error if the table has CHECK constraints and Spark does not check rows against them. */
   private void refuseUncheckedRows() {
     if (hasChecks() && !Capabilities.HOLD_CHECKS) {
       throw Errors.unsupported(

@@ -9,14 +9,14 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A view as every version of Spark says it. `currentCatalog` and `currentNamespace` are those of the session that made it,
- * in which its names are looked up; `schemaMode` is null where nothing is said.
+ * A view, independent of the version of Spark. `currentCatalog` and `currentNamespace` are those of the session that created the view; its
+ * names are looked up there. `schemaMode` is null if it is not stated.
  */
 record LakeView(
     String sql, String currentCatalog, String[] currentNamespace, StructType schema, String[] queryColumnNames,
     Map<String, String> sqlConfigs, String schemaMode, Map<String, String> properties) {
 
-  /** A view of the catalog of that name, as Python describes it. */
+  /** A view of the catalog with that name, from Python's description. */
   static LakeView parse(String catalog, JsonNode json) {
     JsonNode current = json.get("catalog");
     JsonNode mode = json.get("schema_mode");
@@ -26,20 +26,20 @@ record LakeView(
         Json.map(json.get("sql_configs")), mode.isNull() ? null : mode.asText(), Json.map(json.get("properties")));
   }
 
-  /** The same view with other properties. */
+  /** A copy of the view with other properties. */
   LakeView with(Map<String, String> properties) {
     return new LakeView(
         sql, currentCatalog, currentNamespace, schema, queryColumnNames, sqlConfigs, schemaMode, properties);
   }
 
-  /** The properties that statements set and show, in the order of their names. */
+  /** The properties that statements set and display, sorted by name. */
   Map<String, String> shownProperties() {
     Map<String, String> shown = new TreeMap<>(properties);
     shown.keySet().removeAll(Set.of("comment", "location", "provider"));
     return shown;
   }
 
-  /** Arguments of a call that makes the view in the catalog of that name, which is not said in a view of its own. */
+  /** Arguments of a call that creates the view in the catalog `catalog`. A view whose current catalog is this one does not state it. */
   ObjectNode arguments(Identifier identifier, String catalog) {
     ObjectNode arguments = Json.table(identifier).put("sql", sql).put("schema_mode", schemaMode);
     arguments.put("catalog", catalog.equals(currentCatalog) ? null : currentCatalog);

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
-/** What INSERT and its kin want: to append, or to overwrite all rows, those that match, or whole partitions. */
+/** Takes the mode of a write from Spark: append, or overwrite all rows, matching rows, or whole partitions. */
 final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final LakeTable table;
   private final LogicalWriteInfo info;
@@ -28,7 +28,7 @@ final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Suppo
   @Override public boolean canOverwrite(Predicate[] predicates) {
     ObjectNode arguments = table.arguments().set("predicates", ExpressionJson.of(predicates));
     if (!table.catalog().call("can_overwrite", arguments).result().asBoolean()) {
-      // Spark's own refusal names a Java object and has no condition.
+      // Spark's own error message names a Java object and has no error condition.
       throw Errors.unsupported("rows of " + table.name() + " where " + Arrays.toString(predicates)
           + " cannot be overwritten: the rows are found by comparisons of columns with values that are not null. Delete "
           + "them first with DELETE FROM, or use MERGE.");

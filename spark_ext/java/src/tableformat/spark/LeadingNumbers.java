@@ -6,10 +6,11 @@ import java.util.function.Predicate;
 import java.util.stream.LongStream;
 
 /**
- * Sorted cuts (RD-1) by their first column, one of numbers: for nearly every row it alone tells how many cuts lie below.
+ * Sorted cuts (RD-1) by their first column, if that is numeric. For nearly every row, this column alone determines the number of cuts
+ * below.
  *
- * @param certain for each cut the least number with which every row lies above it
- * @param possible for each cut the least number with which some row lies above it; the same array where both are equal
+ * @param certain for each cut the lowest first number for which every row lies above the cut
+ * @param possible for each cut the lowest first number for which some row lies above the cut; the same array if both are equal
  */
 record LeadingNumbers(long[] certain, long[] possible) implements Serializable {
   static final int UNDECIDED = -1;
@@ -24,7 +25,9 @@ record LeadingNumbers(long[] certain, long[] possible) implements Serializable {
     return Arrays.stream(cuts).flatMapToLong(cut -> leastAbove(cut, isNext.test(cut))).toArray();
   }
 
-  /** The first number of the cut, or the next one; none where it has no next, which only the last of sorted cuts have. */
+  /**
+   * The first number of the cut, or its successor if `next`. Empty if there is no successor, which can only occur for the last sorted cuts.
+   */
   private static LongStream leastAbove(RangeCut cut, boolean next) {
     if (cut.values().length == 0) {
       return cut.after() ? LongStream.empty() : LongStream.of(Long.MIN_VALUE);
@@ -36,13 +39,13 @@ record LeadingNumbers(long[] certain, long[] possible) implements Serializable {
     return number == Long.MAX_VALUE ? LongStream.empty() : LongStream.of(number + 1);
   }
 
-  /** How many of the cuts lie below a row that begins with the number; UNDECIDED where its other columns matter. */
+  /** The number of cuts that lie below a row with this first value; UNDECIDED if it depends on the other columns. */
   int below(long number) {
     int below = count(certain, number);
     return possible == certain || count(possible, number) == below ? below : UNDECIDED;
   }
 
-  /** How many of the sorted numbers are at most this one. */
+  /** The number of sorted values that are at most `number`. */
   private static int count(long[] sorted, long number) {
     int from = 0;
     int to = sorted.length;

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
 
-/** Tells the writer of a MERGE whether it has a clause for rows that are not there (CP-38), which Spark does not. */
+/** Sets in the operation of a MERGE whether it has a clause for rows that do not exist (CP-38). Spark does not pass this to the writer. */
 final class MergeInserts extends Rule<LogicalPlan> {
   @Override public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof WriteDelta write && write.operation() instanceof RowLevelDelta delta) {

@@ -9,11 +9,11 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The option `mergeSchema` of a write, and Iceberg's setting of the session that stands in for it (SP-82). */
+/** The write option `mergeSchema`, and Iceberg's session setting that is its default (SP-82). */
 final class MergeSchemaOption {
   private static final List<String> NAMES = List.of("mergeschema", "merge-schema");
 
-  /** Iceberg's names. The setting speaks of no table, so it holds where the table's owner has said so. */
+  /** Iceberg's names. The setting is not specific to a table, so it only applies if the owner of the table allows it. */
   private static final String SETTING = "spark.sql.iceberg.merge-schema";
 
   private static final String ACCEPTS = "write.spark.accept-any-schema";
@@ -21,8 +21,8 @@ final class MergeSchemaOption {
   private MergeSchemaOption() {}
 
   /**
-   * Whether columns are to be added to the table that a plan writes to; never to one of another catalog. The session's
-   * setting has nothing to add where the rows have the table's columns.
+   * Whether columns are to be added to the target table of a plan. Always false for tables of other catalogs. The session's setting has no
+   * effect if the rows already have the columns of the table.
    */
   static boolean asks(NamedRelation relation, Map<String, String> options, boolean rowsAreTheTables) {
     if (isTrue(options)) {
@@ -47,7 +47,7 @@ final class MergeSchemaOption {
     return options.keySet().stream().anyMatch(name -> isName(name) && "true".equalsIgnoreCase(options.get(name)));
   }
 
-  /** An option of the write goes before the session's setting. */
+  /** Whether the session's setting applies. An option of the write takes precedence over it. */
   private static boolean isSet(Map<String, String> options) {
     return options.keySet().stream().noneMatch(MergeSchemaOption::isName)
         && "true".equalsIgnoreCase(Sessions.active().conf().get(SETTING, "false"));
@@ -61,7 +61,7 @@ final class MergeSchemaOption {
         && TableNames.ours(Scala.list(unresolved.multipartIdentifier())) != null;
   }
 
-  /** The table of ours that a plan writes to; null where it is not there or has no rows of its own. */
+  /** Our table that a plan writes to; null if it does not exist or is a metadata table. */
   static LakeTable table(NamedRelation relation) {
     if (relation instanceof DataSourceV2Relation resolved) {
       return (LakeTable) resolved.table();
@@ -70,7 +70,7 @@ final class MergeSchemaOption {
     try {
       return target.catalog().loadToWrite(target.identifier()) instanceof LakeTable table ? table : null;
     } catch (NoSuchTableException e) {
-      return null; // Spark says so itself.
+      return null; // Spark raises the error.
     }
   }
 

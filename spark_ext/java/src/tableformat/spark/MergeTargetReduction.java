@@ -43,10 +43,10 @@ import scala.Some;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Leaves target rows out of a MERGE's join that have no row of its source (SP-81).
+ * Removes target rows without a matching source row from the join of a MERGE (SP-81).
  *
- * <p>Spark joins all rows of the target with the source, by a sort of both: a source that rows are inserted from cannot
- * be broadcast. This rule broadcasts the source's keys, so that a target row without one goes no further than the scan:
+ * <p>Spark joins all rows of the target with the source by sorting both: a source whose rows may be inserted cannot be broadcast. This rule
+ * broadcasts the keys of the source, so that target rows without a matching key are dropped right after the scan:
  *
  * <pre>
  *   MergeRows                        MergeRows
@@ -58,9 +58,9 @@ import scala.runtime.AbstractPartialFunction;
  *                                          +- source, each row with whether it is
  * </pre>
  *
- * <p>Spark evaluates the source twice then. The filter ends a statement whose source gave other keys the second time: rows
- * of the target that match them would be missing from the join, and be inserted beside those that are there. Both joins with
- * the keys take one broadcast, which Spark's reuse of equal exchanges sees to: without that, nothing is done.
+ * <p>Spark then evaluates the source twice. The filter fails the statement if the source returns other keys the second time. Otherwise the
+ * matching target rows would be missing from the join, and duplicates of them would be inserted. Both joins with the keys share one
+ * broadcast, because Spark reuses equal exchanges. If this reuse is switched off, the rule does nothing.
  */
 final class MergeTargetReduction extends Rule<LogicalPlan> {
   private static final String OTHER_KEYS =
@@ -82,7 +82,7 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
     });
   }
 
-  /** The plan whose join below projections has a reduced target. */
+  /** The plan with a reduced target in the join below its projections. */
   private LogicalPlan withReducedJoin(LogicalPlan plan) {
     LogicalPlan below = plan.children().head();
     LogicalPlan reduced = below instanceof Join join ? reduced(join) : below instanceof Project ? withReducedJoin(below) : below;
@@ -114,12 +114,12 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
         Scala.seq(inPlaceOf(target, join.left(), matched), checked(source, ofSource)));
   }
 
-  /** Whether a target row that matches nothing is left out by the join: not where the source's absence is a condition. */
+  /** Whether the join drops target rows that do not match. It does not if the MERGE has a clause for rows that the source lacks. */
   private static boolean mayBeReduced(JoinType type) {
     return type == RightOuter$.MODULE$ || type == Inner$.MODULE$;
   }
 
-  /** Whether the source is known to give the same rows again, as far as a plan tells. */
+  /** Whether the source returns the same rows when it is evaluated again, as far as its plan shows. */
   private static boolean isStable(LogicalPlan source) {
     return source.deterministic() && !source.exists(
         each -> each instanceof GlobalLimit || each instanceof LocalLimit || each instanceof Sample);
@@ -129,7 +129,7 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
     return plan.stats().sizeInBytes().$less$eq(scala.math.BigInt.apply(conf().autoBroadcastJoinThreshold()));
   }
 
-  /** What is below all projections: conditions stand above and below the one that numbers the rows. */
+  /** The plan below all projections. Filters can be above and below the projection that numbers the rows. */
   private static LogicalPlan filteredScan(LogicalPlan plan) {
     LogicalPlan below = plan;
     while (below instanceof Filter filter) {
@@ -143,7 +143,10 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
         : (LogicalPlan) plan.withNewChildren(Scala.seq(inPlaceOf(old, plan.children().head(), replacement)));
   }
 
-  /** Without the condition for which Spark would read the whole target first: the source's keys rule out files themselves. */
+  /**
+   * Removes the dynamic pruning condition, for which Spark would first read the whole target. The source's keys rule out files by
+   * themselves.
+   */
   private static LogicalPlan withoutFoundKeys(LogicalPlan target) {
     if (!(target instanceof Filter filter)) {
       return target;
@@ -162,7 +165,7 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
     return parts;
   }
 
-  /** The keys alone, under names of their own. */
+  /** Only the keys, under new names. */
   private static Project keysOf(LogicalPlan source, List<Expression> keys) {
     List<NamedExpression> named = new ArrayList<>();
     for (Expression key : keys) {
@@ -171,7 +174,7 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
     return new Project(Scala.seq(named), source);
   }
 
-  /** A join with broadcast keys, all of which are equal. */
+  /** A join of `rows` with the broadcast keys, on equality of all key columns. */
   private static Join joined(LogicalPlan rows, Project keysOfSource, JoinType type, List<Expression> keysOfRows) {
     List<Attribute> others = Scala.list(keysOfSource.output());
     Expression same = null;
@@ -183,7 +186,7 @@ final class MergeTargetReduction extends Rule<LogicalPlan> {
     return new Join(rows, ColumnPruning$.MODULE$.apply(keysOfSource), type, new Some<>(same), broadcast);
   }
 
-  /** The source, which ends the statement when a row has a key that is not among those that were broadcast. */
+  /** The source, with a filter that fails the statement if a row has a key that is not among the broadcast keys. */
   private static LogicalPlan checked(LogicalPlan source, List<Expression> keys) {
     Attribute known = new AttributeReference("known", DataTypes.BooleanType, false, Metadata.empty(),
         NamedExpression$.MODULE$.newExprId(), Scala.seq());
