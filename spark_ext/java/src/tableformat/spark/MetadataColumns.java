@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** Columns that every table has beside its own, named as Iceberg's Spark tables name them. */
+/** Columns that every table has in addition to its own, with the names of Iceberg's Spark tables. */
 final class MetadataColumns {
   static final String FILE = "_file";
   static final String POSITION = "_pos";
@@ -18,18 +18,18 @@ final class MetadataColumns {
   static final String ROW_ID = "_row_id";
   static final String LAST_UPDATED_SEQUENCE_NUMBER = "_last_updated_sequence_number";
 
-  /** What Spark does with a row's id when the row is deleted, and inserted anew with other values: it keeps it. */
+  /** Makes Spark keep the id of a row that is deleted and inserted again with other values. */
   private static final String KEPT = Json.object().put("__preserve_on_reinsert", true).toString();
 
   private MetadataColumns() {}
 
-  /** SP-87: the names of the columns that a read asks for, and null for those that the table has itself. */
+  /** SP-87: the names of the requested metadata columns, and null at the positions of the table's own columns. */
   static String[] among(StructType required, StructType own) {
     List<String> known = List.of(own.fieldNames());
     return Arrays.stream(required.fieldNames()).map(name -> known.contains(name) ? null : name).toArray(String[]::new);
   }
 
-  /** SP-87: rows that a statement changes are found by two of them, which a column of the table must not hide. */
+  /** SP-87: statements that change rows find them by two metadata columns. Raises an error if a column of the table hides one of them. */
   static void checkRowsCanBeFound(LakeTable table) {
     boolean looksAtCase = Sessions.active().sessionState().conf().caseSensitiveAnalysis();
     for (String name : table.rowType().fieldNames()) {
@@ -43,12 +43,12 @@ final class MetadataColumns {
     }
   }
 
-  /** Of a name of `among`. */
+  /** Whether a name returned by `among` is a column of row lineage. */
   static boolean isLineage(String name) {
     return ROW_ID.equals(name) || LAST_UPDATED_SEQUENCE_NUMBER.equals(name);
   }
 
-  /** `partition` is the struct of all partition fields that the table has had, `lineage` the lineage columns. */
+  /** `partition` is the struct of all partition fields in the history of the table, `lineage` has the lineage columns. */
   static MetadataColumn[] of(StructType partition, StructType lineage) {
     List<MetadataColumn> columns = new ArrayList<>();
     columns.add(new Column(FILE, DataTypes.StringType, false, "Location of the row's data file"));

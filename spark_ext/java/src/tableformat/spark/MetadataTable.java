@@ -17,14 +17,14 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table about a table, such as `db.t.snapshots`; its rows are made by Python when it is read. */
+/** A metadata table, such as `db.t.snapshots`. Python computes its rows when it is read. */
 final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
   private final LakeCatalog catalog;
   private final Identifier identifier;
   private final JsonNode description;
   private final StructType schema;
 
-  /** Columns that a statement has to name, which Iceberg's table of the name lacks. */
+  /** Columns that are only returned if a statement names them. Iceberg's metadata table of the same name does not have them. */
   private final StructType hidden;
 
   MetadataTable(LakeCatalog catalog, Identifier identifier, JsonNode description) {
@@ -39,7 +39,7 @@ final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumn
     return Names.quoted(catalog.name(), identifier);
   }
 
-  /** Spark asks for it since 4.1; as of `LakeTable`. */
+  /** Called by Spark since 4.1, as in `LakeTable`. */
   public String id() {
     return name() + description.path("as_of").asText();
   }
@@ -64,7 +64,7 @@ final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumn
     return new Builder(options);
   }
 
-  /** Python is asked for the columns that are read: some of them cost a step for each column of each file. */
+  /** Requests only the columns that are read from Python: some of them take one step for each column of each file. */
   private final class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
     private final CaseInsensitiveStringMap options;
     private StructType required = schema;
@@ -73,7 +73,7 @@ final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumn
       this.options = options;
     }
 
-    /** Whole columns, at least one: Spark takes parts of a struct out of the whole itself, and counts rows by any. */
+    /** Whole columns, at least one. Spark extracts parts of a struct itself, and counts rows by any column. */
     @Override public void pruneColumns(StructType required) {
       StructType whole = new StructType();
       for (String name : required.fieldNames()) {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
-/** Names as SQL writes them. */
+/** Names in SQL syntax. */
 final class Names {
   private Names() {}
 
@@ -28,12 +28,12 @@ final class Names {
     return "`" + part.replace("`", "``") + "`";
   }
 
-  /** A column by the names from the top of the schema down. */
+  /** A column, as the quoted path of names from the top of the schema. */
   static String quoted(String[] path) {
     return Arrays.stream(path).map(Names::quoted).collect(Collectors.joining("."));
   }
 
-  /** Predicates that name columns as a statement does, with the names that the table has. */
+  /** The predicates, with the column names of a statement replaced by the names in the table. */
   static Predicate[] asStored(Predicate[] predicates, String[] columns) {
     return Arrays.stream(predicates).map(predicate -> asStored(predicate, columns)).toArray(Predicate[]::new);
   }
@@ -49,13 +49,13 @@ final class Names {
     return new Predicate(predicate.name(), arguments);
   }
 
-  /** The column of this name, else the only one whose name differs in case alone. */
+  /** The column whose name differs at most in case, if there is only one; else the name unchanged. */
   static String asStored(String name, String[] columns) {
     List<String> alike = Arrays.stream(columns).filter(name::equalsIgnoreCase).toList();
     return alike.size() == 1 ? alike.get(0) : name;
   }
 
-  /** SP-63: columns of a table, or its partition fields, two of which the session may take for one. */
+  /** SP-63: raises an error if the session does not distinguish the names of two columns or partition fields of the table. */
   static void refuseAlike(String table, String[] names) {
     if (Sessions.active().sessionState().conf().caseSensitiveAnalysis()) {
       return;

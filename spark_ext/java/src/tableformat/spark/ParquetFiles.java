@@ -20,15 +20,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
 
-/** Spark's own Parquet reader. The classes behind it are Spark's private ones: this is the only file that names them. */
+/** Spark's own Parquet reader. Its classes are private to Spark; only this file names them. */
 final class ParquetFiles {
-  /** SP-49: dates and times of tables are of the proleptic Gregorian calendar, whatever the session takes files of others for. */
+  /** SP-49: dates and times of tables use the proleptic Gregorian calendar, regardless of the session's settings for other files. */
   private static final scala.collection.immutable.Map<String, String> CALENDAR =
       Scala.map(Map.of(ParquetOptions.DATETIME_REBASE_MODE(), "CORRECTED", ParquetOptions.INT96_REBASE_MODE(), "CORRECTED"));
 
   private ParquetFiles() {}
 
-  /** A column that holds each row's position in its file, also where pages were skipped. */
+  /** A column with the position of each row in its file, which is also correct if pages were skipped. */
   static StructField rowIndexColumn() {
     return new StructField(
         ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType, true,
@@ -36,9 +36,9 @@ final class ParquetFiles {
   }
 
   /**
-   * Reads `columns` of Parquet files. Columns with an id in their metadata are found by it; row groups and pages that
-   * cannot match `filters`, which go by name, are skipped. With `verifiesChecksums` pages are compared with theirs.
-   * `s3` are options of the table.
+   * Reads `columns` of Parquet files. Columns with an id in their metadata are found by id. Row groups and pages that cannot match
+   * `filters` are skipped; filters refer to columns by name. If `verifiesChecksums` is set, the checksums of pages are verified. `s3` has
+   * options of the table.
    */
   static ParquetPartitionReaderFactory readerFactory(
       StructType columns, Filter[] filters, boolean verifiesChecksums, Map<String, String> s3) {
@@ -51,14 +51,14 @@ final class ParquetFiles {
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns.json());
     hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), conf.sessionLocalTimeZone());
     hadoop.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED().key(), conf.nestedSchemaPruningEnabled());
-    // Not only switched on: what a table asks for does not hang on the session.
+    // The option of the table can switch verification on but not off. A table's request must not depend on the session.
     hadoop.setBoolean(
         ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED,
         verifiesChecksums || hadoop.getBoolean(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, false));
-    // Names were resolved by the session's rules; the reader is given those that are in the file.
+    // Names were already resolved by the rules of the session. The reader gets the exact names in the file.
     hadoop.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), true);
-    // What Spark takes from the session for files that say less than a table does; a table's schema says it all.
+    // Spark takes these from the session for files without an exact schema. The schema of a table is exact.
     hadoop.setBoolean(SQLConf.PARQUET_BINARY_AS_STRING().key(), false);
     hadoop.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
@@ -66,7 +66,7 @@ final class ParquetFiles {
     return readerFactory(conf, broadcast(hadoop), columns, filters);
   }
 
-  /** SP-66: the settings of a session, of which those that switch batches off are left out. */
+  /** SP-66: the settings of a session, without those that switch off batches. */
   static SQLConf inBatches(SQLConf ofSession) {
     return SessionSettings.with(Map.of(
         SQLConf.PARQUET_VECTORIZED_READER_ENABLED().key(), "true",

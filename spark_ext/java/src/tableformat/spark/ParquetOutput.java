@@ -11,16 +11,16 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** How Spark's Parquet writer is set up; beside `DataFileSupport` the only use of its private classes. */
+/** Configures Spark's Parquet writer. Apart from `DataFileSupport`, this is the only class that uses its private classes. */
 final class ParquetOutput {
   private static final String REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInWrite";
 
-  /** What writers take from the settings of their task. */
+  /** Settings of the task that writers read. */
   static final Map<String, String> CALENDAR = Map.of(REBASE_MODE, "CORRECTED");
 
   private ParquetOutput() {}
 
-  /** The configuration of writers of such files. What the session sets for files of less definite types is put right. */
+  /** The configuration of writers. Overrides settings of the session that must not apply to files of a table. */
   static Broadcast<SerializableConfiguration> configuration(WritePlan plan) {
     var spark = Sessions.active();
     SQLConf session = spark.sessionState().conf();
@@ -37,7 +37,7 @@ final class ParquetOutput {
       Job job = Job.getInstance(hadoop);
       ParquetOptions options = new ParquetOptions(Scala.map(Map.<String, String>of()), session);
       ParquetUtils$.MODULE$.prepareWrite(session, job, plan.stored, options);
-      // Which takes these from the session.
+      // `prepareWrite` takes these from the session.
       Configuration prepared = job.getConfiguration();
       prepared.setBoolean(SQLConf.PARQUET_WRITE_LEGACY_FORMAT().key(), false);
       prepared.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE().key(), "TIMESTAMP_MICROS");

@@ -13,15 +13,15 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** One field of the partition spec: where its source is in a row, and what becomes of it. */
+/** One field of the partition spec: the position of its source column in a row, and its transform. */
 final class PartitionField implements Serializable {
   private static final long NANOS_OF_MICRO = 1000;
 
   private final PartitionTransform transform;
   private final int width;
-  /** Ordinals from the top of the row down. */
+  /** Ordinals from the top of the row to the source field. */
   private final int[] ordinals;
-  /** For each but the last ordinal, how many fields the struct there has. */
+  /** For each ordinal but the last, the number of fields of the struct at that position. */
   private final int[] structSizes;
   private final DataType source;
   private final boolean isUuid;
@@ -36,7 +36,7 @@ final class PartitionField implements Serializable {
     this.isUuid = isUuid;
   }
 
-  /** {"transform": "bucket", "width": 16, "column": ["a", "b"]}; "uuid" for text that stands for one. */
+  /** {"transform": "bucket", "width": 16, "column": ["a", "b"]}; "uuid" marks strings that represent a UUID. */
   static PartitionField of(JsonNode field, StructType schema) {
     PartitionTransform transform =
         PartitionTransform.valueOf(field.get("transform").asText().toUpperCase(Locale.ROOT));
@@ -54,7 +54,7 @@ final class PartitionField implements Serializable {
         transform, field.path("width").asInt(), ordinals, structSizes, type, field.path("uuid").asBoolean());
   }
 
-  /** The row's value of the field, as `Integer`, `Long`, `UTF8String` and so on; it may lie in the row's memory. */
+  /** The value of the field for the row, as `Integer`, `Long`, `UTF8String` etc. It may refer to the memory of the row. */
   Object value(InternalRow row) {
     if (transform == PartitionTransform.VOID) {
       return null;
@@ -122,12 +122,15 @@ final class PartitionField implements Serializable {
     return ((Long) nanos) / NANOS_OF_MICRO;
   }
 
-  /** A value that outlives the row that it came from. */
+  /** A copy that does not depend on the row that the value came from. */
   static Object owned(Object value) {
     return value instanceof UTF8String text ? text.clone() : value;
   }
 
-  /** The value as JSON: text for decimals and what JSON has no number for, base64 for bytes, an array of it for text that is no UTF-8. */
+  /**
+   * Writes the value as JSON. Decimals and numbers that JSON lacks are strings, bytes are base64. A string that is not valid UTF-8 is an
+   * array with its base64 form.
+   */
   static void write(ArrayNode array, Object value) {
     if (value == null) {
       array.addNull();

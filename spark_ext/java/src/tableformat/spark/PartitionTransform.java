@@ -13,9 +13,9 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The partition transforms of Iceberg's specification (appendix B for the hashes), over Spark's internal values.
+ * The partition transforms of Iceberg's specification (appendix B for the hashes), for Spark's internal values.
  *
- * <p>Dates are days and timestamps microseconds since 1970; a time is given in microseconds.
+ * <p>Dates are days since 1970 and timestamps microseconds since 1970. Times of day are microseconds.
  */
 enum PartitionTransform {
   IDENTITY,
@@ -30,7 +30,7 @@ enum PartitionTransform {
   private static final long MICROS_OF_HOUR = 3_600_000_000L;
   private static final long MICROS_OF_DAY = 24 * MICROS_OF_HOUR;
 
-  /** What kind of number a date-like source is. */
+  /** The unit of a date or time source. */
   enum Unit implements Serializable {
     DAY,
     MICROSECOND

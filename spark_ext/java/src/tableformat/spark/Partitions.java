@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * SHOW PARTITIONS, DROP PARTITION and TRUNCATE PARTITION by the fields of the table's partition spec (SQ-8). A partition is
- * there while a data file has rows in it.
+ * SHOW PARTITIONS, DROP PARTITION and TRUNCATE PARTITION by the fields of the table's partition spec (SQ-8). A partition exists as long as
+ * a data file has rows in it.
  */
 interface Partitions extends SupportsAtomicPartitionManagement {
   private LakeTable table() {
@@ -53,7 +53,7 @@ interface Partitions extends SupportsAtomicPartitionManagement {
     return dropPartitions(partitions);
   }
 
-  /** Deletes the rows of all of them in one commit. */
+  /** Deletes the rows of all these partitions in one commit. */
   @Override default boolean dropPartitions(InternalRow[] partitions) {
     table().checkCurrent();
     StructType fields = partitionSchema();

@@ -10,8 +10,8 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StringType;
 
 /**
- * Predicates as EXPLAIN shows them, in the words of Iceberg's scans: `dep IS NOT NULL, dep = 'a', (id = 1 OR id = 5)`. Moments
- * and dates are the numbers that they are stored as.
+ * Predicates in the form that EXPLAIN displays for Iceberg's scans: `dep IS NOT NULL, dep = 'a', (id = 1 OR id = 5)`. Timestamps and dates
+ * are displayed as the numbers that are stored.
  */
 final class PredicateText {
   private PredicateText() {}

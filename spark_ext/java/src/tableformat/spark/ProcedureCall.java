@@ -9,21 +9,21 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** What CALL does, once its arguments are known. */
+/** Executes CALL once its arguments are known. */
 final class ProcedureCall {
   private ProcedureCall() {}
 
-  /** The procedure of a name: its parameters and its columns. An error that names the nearest where there is none. */
+  /** The description of a procedure: its parameters and columns. If it does not exist, the error names the most similar one. */
   static JsonNode describe(LakeCatalog catalog, Identifier name) {
     return catalog.call("load_procedure", Json.object().set("procedure", Json.identifier(name))).result();
   }
 
   /**
-   * Runs where the tables' other questions are answered: in the catalog's Python process, not on executors.
+   * Runs the procedure in the catalog's Python process, which also answers all other calls about tables, and not on executors.
    *
-   * @param description the procedure, as Python describes it
-   * @param types of the parameters, in their order
-   * @param row their values, null where CALL has none
+   * @param description Python's description of the procedure
+   * @param types the types of the parameters, in order
+   * @param row the arguments, null for parameters that CALL omits
    */
   static ArrowRows.Rows run(LakeCatalog catalog, JsonNode description, DataType[] types, InternalRow row) {
     ObjectNode values = Json.object();
@@ -50,7 +50,7 @@ final class ProcedureCall {
       }
     }
     ObjectNode arguments = Json.object().put("procedure", description.get("name").asText()).set("arguments", values);
-    // As Iceberg's procedures ask.
+    // Iceberg's procedures read the same setting.
     arguments.put("is_in_test", Boolean.parseBoolean(Sessions.active().conf().get("spark.testing", "false")));
     if (table != null) {
       arguments.set("table", Json.identifier(table));
@@ -59,7 +59,7 @@ final class ProcedureCall {
     try {
       answer = catalog.callOnce("call_procedure", arguments, parts.toArray(byte[][]::new));
     } finally {
-      // Also after a failure: some jobs commit more than once.
+      // Also after a failure, because some jobs commit more than once.
       if (table != null && description.get("changes_table").asBoolean()) {
         TableNames.refreshCached(catalog, table);
       }

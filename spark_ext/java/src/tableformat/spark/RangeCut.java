@@ -21,11 +21,11 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** RD-1: a cut before or after every row that begins with the values. Without values it is before, or after, all rows. */
+/** RD-1: a cut before or after every row that begins with the values. Without values it is before or after all rows. */
 record RangeCut(Object[] values, boolean after) implements Serializable {
   private static final long NANOS_OF_MICRO = 1000;
 
-  /** {"values": [...], "after": false}, with the values as Python has them inside: numbers, text, base64 of bytes. */
+  /** {"values": [...], "after": false}. The values are in Python's internal form: numbers, strings, or base64 of bytes. */
   static RangeCut of(JsonNode cut, RangeColumn[] columns) {
     JsonNode given = cut.get("values");
     Object[] values = new Object[given.size()];
@@ -46,7 +46,7 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
     return !after;
   }
 
-  /** How many of the sorted cuts lie below the row. */
+  /** The number of sorted cuts that lie below the row. */
   static int below(RangeCut[] cuts, Object[] row) {
     int from = 0;
     int to = cuts.length;
@@ -61,7 +61,7 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
     return from;
   }
 
-  /** Whether so many of the sorted cuts lie below the row. */
+  /** Whether exactly `below` of the sorted cuts lie below the row. */
   static boolean isAt(int below, RangeCut[] cuts, Object[] row) {
     return (below == 0 || cuts[below - 1].isBelow(row)) && (below == cuts.length || !cuts[below].isBelow(row));
   }
@@ -80,9 +80,9 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
         ? decimal.compareTo((BigDecimal) other) : Boolean.compare((Boolean) one, (Boolean) other);
   }
 
-  /** A range column: where it is in a row, and its values as something that compares in the order of keys. */
+  /** A range column: its position in a row, and its values in a form that is comparable in the order of keys. */
   record RangeColumn(int ordinal, DataType type, boolean isUuid) implements Serializable {
-    /** The value as Long, UTF8String, byte[], BigDecimal or Boolean; it may lie in the row's memory. */
+    /** The value as Long, UTF8String, byte[], BigDecimal or Boolean. It may refer to the memory of the row. */
     Object comparable(Object value) {
       if (value instanceof Number number) {
         return Schemas.isTime(type) ? (Object) (number.longValue() / NANOS_OF_MICRO) : (Object) number.longValue();
@@ -93,7 +93,7 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
       return isUuid ? PartitionTransform.bytes(UUID.fromString(value.toString())) : value;
     }
 
-    /** Whether its values are UTF8String. */
+    /** Whether its comparable values are UTF8String. */
     boolean isText() {
       return type instanceof StringType && !isUuid;
     }
@@ -106,7 +106,7 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
       return type instanceof IntegerType || type instanceof DateType;
     }
 
-    /** The value of a column of numbers, as `comparable` has it. */
+    /** The value of a numeric column, as returned by `comparable`. */
     long number(InternalRow row) {
       return isInt() ? row.getInt(ordinal) : row.getLong(ordinal);
     }

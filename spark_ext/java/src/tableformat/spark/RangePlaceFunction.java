@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * RP-7: the place of a row among range partitions, by which Spark sorts the rows of a task, so that one file is open at a
- * time. Its arguments are the plan of the ranges, as text, and the range columns.
+ * RP-7: the place of a row among range partitions. Spark sorts the rows of a task by it, so that only one file is open at a time. The
+ * arguments are the plan of the ranges, as a string, and the range columns.
  */
 final class RangePlaceFunction implements UnboundFunction {
   static final String NAME = "range_place";
@@ -30,7 +30,7 @@ final class RangePlaceFunction implements UnboundFunction {
     return new Bound(Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new));
   }
 
-  /** Public, as Spark calls it from code that it generates. */
+  /** Public, because Spark calls it from generated code. */
   public static final class Bound implements ScalarFunction<InternalRow> {
     private static final StructType PLACE =
         new StructType().add("below", DataTypes.IntegerType, false).add("step", DataTypes.LongType, false);
@@ -58,7 +58,7 @@ final class RangePlaceFunction implements UnboundFunction {
       return PLACE;
     }
 
-    /** The first argument is the same in every row. */
+    /** The first argument is the same for every row, so it is parsed only once. */
     @Override public InternalRow produceResult(InternalRow input) {
       if (places == null) {
         places = RangePlaces.ofArguments(input.getUTF8String(0).toString(), types);

@@ -12,29 +12,29 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import tableformat.spark.RangeCut.RangeColumn;
 
-/** Range partitions as tasks know them: which rows may be written (RP-5), and which of them may share a file (RP-7). */
+/** Range partitions in the form that tasks use: which rows can be written (RP-5), and which of them can share a file (RP-7). */
 final class RangePlaces implements Serializable {
-  /** The place of rows whose files the partition spec keeps apart, or of rows without a value. */
+  /** The place of rows whose files are separated by the partition spec, and of rows with a null. */
   static final Place ANY = new Place(0, 0);
 
   private final RangeColumn[] columns;
-  /** The ends of what exists, sorted; null where every row is taken. */
+  /** The ends of the existing ranges, sorted; null if every row is accepted. */
   private final RangeCut[] taken;
-  /** The borders, sorted; null where files keep to them by the partition spec. */
+  /** The borders between files, sorted; null if the partition spec already separates the files. */
   private final RangeCut[] borders;
   private final RangeSteps steps;
-  /** What a first column of whole numbers, dates or times tells without an object for each row; else null. */
+  /** Decides by a first column of whole numbers, dates or times without creating an object for each row; else null. */
   private final LeadingNumbers takenNumbers;
   private final LeadingNumbers borderNumbers;
-  /** The texts that exist, where nothing but single texts of one column does (list partitions); else null. */
+  /** The existing strings, if all ranges are single strings of one column (list partitions); else null. */
   private final Set<UTF8String> takenTexts;
-  /** How many ends lay below the row before: rows mostly come in runs. Each task has places of its own. */
+  /** The number of ends below the previous row, because rows usually come in runs. Each task has its own instance. */
   private transient int lastBelow;
 
-  /** A partition, a gap or a missing step: how many borders are below it, and its step. */
+  /** A partition, a gap or a missing step, as the number of borders below it and its step. */
   record Place(int below, long step) {}
 
-  /** `ranges` is as `range_plan.py` says; `fields` are the columns of a row. */
+  /** `ranges` is the plan from `range_plan.py`; `fields` are the columns of a row. */
   RangePlaces(JsonNode ranges, StructType fields) {
     this.columns = StreamSupport.stream(ranges.get("columns").spliterator(), false)
         .map(column -> column(column, fields)).toArray(RangeColumn[]::new);
@@ -46,7 +46,7 @@ final class RangePlaces implements Serializable {
     this.borderNumbers = columns[0].isNumber() && borders != null ? LeadingNumbers.of(borders) : null;
   }
 
-  /** For rows that are the plan as text and the range columns in their order. */
+  /** For rows that consist of the plan, as a string, and the range columns in order. */
   static RangePlaces ofArguments(String ranges, DataType[] types) {
     JsonNode plan = Json.parse(ranges);
     StructType fields = new StructType().add("", types[0]);
@@ -66,7 +66,7 @@ final class RangePlaces implements Serializable {
         .map(cut -> RangeCut.of(cut, columns)).toArray(RangeCut[]::new);
   }
 
-  /** Null where the ends are not all a cut before and a cut after one text. */
+  /** The strings, if the ends are pairs of a cut before and a cut after the same string; else null. */
   private static Set<UTF8String> singleTexts(RangeCut[] ends) {
     Set<UTF8String> texts = new HashSet<>();
     for (int i = 0; i < ends.length; i += 2) {
@@ -84,7 +84,7 @@ final class RangePlaces implements Serializable {
     return Arrays.stream(columns).mapToInt(RangeColumn::ordinal).toArray();
   }
 
-  /** RP-5: whether the row lies where something exists. A null is covered by nothing. */
+  /** RP-5: whether the row lies in an existing range. No range contains a null. */
   boolean takes(InternalRow row) {
     if (taken == null) {
       return true;
@@ -108,7 +108,7 @@ final class RangePlaces implements Serializable {
     return lastBelow % 2 == 1;
   }
 
-  /** RP-7: rows of different places are in different files. */
+  /** RP-7: rows with different places are written to different files. */
   Place place(InternalRow row) {
     if (borders == null || hasNull(row)) {
       return ANY;

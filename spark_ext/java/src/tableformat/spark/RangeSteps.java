@@ -12,21 +12,21 @@ import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 
-/** RP-4: the step that a value lies in, as `steps.py` counts them; tests compare the two. */
+/** RP-4: the step that contains a value, counted as in `steps.py`. Tests compare the two. */
 final class RangeSteps implements Serializable {
   private static final long MICROS = 1_000_000L;
   private static final long MICROS_OF_HOUR = 3_600 * MICROS;
   private static final long MICROS_OF_DAY = 24 * MICROS_OF_HOUR;
 
-  /** In days, micros or plain numbers; months where `inMonths`. */
+  /** In days, microseconds or plain numbers; in months if `inMonths`. */
   private final long width;
   private final boolean inMonths;
   private final boolean ofDates;
   private final long origin;
-  /** Where the clock on the wall counts; else null. */
+  /** The time zone if steps follow local time; else null. */
   private final ZoneId zone;
 
-  /** {"count": 2, "unit": "day", "origin": 0, "zone": "UTC"}; a unit of null is plain numbers. */
+  /** {"count": 2, "unit": "day", "origin": 0, "zone": "UTC"}; a null unit means plain numbers. */
   RangeSteps(JsonNode steps, DataType type) {
     String unit = steps.get("unit").asText();
     long count = steps.get("count").asLong();
@@ -52,14 +52,14 @@ final class RangeSteps implements Serializable {
     long wallOrigin = toWall(origin);
     long counted = inMonths
         ? Math.floorDiv(month(wall) - month(wallOrigin), width) : Math.floorDiv(wall - wallOrigin, width);
-    // Where clocks were set back over midnight the wall clock runs twice through the end of a day.
+    // If clocks are set back across midnight, the local time passes through the end of a day twice.
     if (value < start(counted)) {
       counted--;
     }
     return value >= start(counted + 1) ? counted + 1 : counted;
   }
 
-  /** The first value of a step that follows the clock on the wall. */
+  /** The first value of a step that follows local time. */
   private long start(long ordinal) {
     long wallOrigin = toWall(origin);
     return fromWall(inMonths ? ofMonth(month(wallOrigin) + ordinal * width) : wallOrigin + ordinal * width);
@@ -80,7 +80,7 @@ final class RangeSteps implements Serializable {
     return micros + zone.getRules().getOffset(instant).getTotalSeconds() * MICROS;
   }
 
-  /** The earlier moment of a time that the clock shows twice, and for one that it skips the moment when it does. */
+  /** The instant of a local time. If the local time occurs twice, the earlier instant; if it is skipped, the instant of the transition. */
   private long fromWall(long wall) {
     LocalDateTime shown = LocalDateTime.ofEpochSecond(Math.floorDiv(wall, MICROS), 0, ZoneOffset.UTC);
     ZoneRules rules = zone.getRules();

@@ -5,8 +5,8 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * RP-5: the rows of one task that lie where nothing exists. They are counted, the commit is told some of them, and where
- * they are diverted they go to a file of their own.
+ * RP-5: the rows of one task that lie in no existing range. They are counted, and samples are passed to the commit. If refused rows are
+ * diverted, they are written to a separate file.
  */
 final class RefusedRows implements AutoCloseable {
   private static final int SAMPLES_MAX = 100;
@@ -19,14 +19,14 @@ final class RefusedRows implements AutoCloseable {
   private long seenCount;
   private long refusedCount;
 
-  /** `stem` is how the names of the task's files begin. */
+  /** `stem` is the common prefix of the names of the task's files. */
   RefusedRows(WritePlan plan, Configuration configuration, String stem) {
     this.plan = plan;
     this.configuration = configuration;
     this.location = stem + "-refused.parquet";
   }
 
-  /** Whether the row lies where nothing exists, so that it must not be written. */
+  /** Whether the row lies in no existing range, so that it must not be written. */
   boolean refuses(InternalRow row) throws IOException {
     if (plan.ranges == null) {
       return false;
@@ -39,7 +39,7 @@ final class RefusedRows implements AutoCloseable {
     return true;
   }
 
-  /** Whether the write fails, so that no other row need be written either. */
+  /** Whether the write fails, so that no further rows need to be written. */
   boolean failsWrite() {
     return refusedCount > 0 && !plan.diverts;
   }
@@ -59,10 +59,10 @@ final class RefusedRows implements AutoCloseable {
     }
   }
 
-  /** What the commit is told. */
+  /** The part of the task report about refused rows. */
   record Report(long seenCount, long refusedCount, byte[] samples, DataFileWriter.Finished file) {}
 
-  /** Null when no row was refused. */
+  /** Null if no row was refused. */
   Report finish() throws IOException {
     return refusedCount == 0 ? null
         : new Report(seenCount, refusedCount, samples.serialized(), diverted == null ? null : diverted.finish());

@@ -2,9 +2,9 @@ package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** An error that Python raised. `Errors` turns it into the exception that Spark has for it. */
+/** An error that Python raised. `Errors` converts it to the corresponding exception of Spark. */
 final class RemoteException extends RuntimeException {
-  /** Name of the Python class that callers tell errors apart by, such as "TableNotFoundError". */
+  /** Name of the Python class by which callers distinguish errors, such as "TableNotFoundError". */
   final String type;
 
   /** Error condition in Spark's spelling, such as "TABLEFORMAT_COMMIT_CONFLICT". */

@@ -10,8 +10,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The columns of INSERT INTO ... REPLACE USING and REPLACE ON as an option of the write: `replace-prefix` where they are the first
- * ones of the key (SQ-31), else `replace-equal` (SQ-34).
+ * Converts the columns of INSERT INTO ... REPLACE USING and REPLACE ON to an option of the write: `replace-prefix` if they are the first
+ * columns of the key (SQ-31), else `replace-equal` (SQ-34).
  */
 final class ReplacedPrefix {
   static final String OPTION = "replace-prefix";
@@ -19,14 +19,14 @@ final class ReplacedPrefix {
 
   private ReplacedPrefix() {}
 
-  /** The options of a relation with that one. */
+  /** The options of a relation with this option added. */
   static CaseInsensitiveStringMap added(CaseInsensitiveStringMap options, LakeTable table, List<String> columns) {
     Map<String, String> all = new HashMap<>(options.asCaseSensitiveMap());
     all.putAll(of(table, columns));
     return new CaseInsensitiveStringMap(all);
   }
 
-  /** The option and its value. Columns may come in any order. */
+  /** The option and its value. Columns can be in any order. */
   static Map<String, String> of(LakeTable table, List<String> columns) {
     List<String> key = List.of(table.key());
     TreeSet<String> given = names(columns);

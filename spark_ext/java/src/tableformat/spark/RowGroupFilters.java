@@ -17,11 +17,11 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * SP-2: predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
- * Spark's own conversion would keep one side of an OR whose other side has none, and rule out rows that match.
+ * SP-2: converts predicates to filters by which the Parquet reader rules out row groups. A predicate that cannot be converted is omitted as
+ * a whole. If only one side of an OR can be converted, Spark's own conversion would keep that side and rule out rows that match.
  *
- * <p>Dates and times are those of `java.time` (SP-49): Java's older classes have no 5 to 14 October 1582, and Spark takes these
- * days for others on the way through them.
+ * <p>Dates and times use `java.time` (SP-49). Java's older classes do not have the days from 5 to 14 October 1582, and Spark would convert
+ * these days to different ones.
  */
 final class RowGroupFilters {
   private RowGroupFilters() {}
@@ -47,12 +47,14 @@ final class RowGroupFilters {
     return filters.toArray(new Filter[0]);
   }
 
-  /** SP-88: those of the filters that rule out no NaN, of which a row group's statistics do not say whether it has some. */
+  /** SP-88: the filters that cannot match a NaN. The statistics of a row group do not show whether it contains NaNs. */
   static Filter[] besideNan(Filter[] filters) {
     return Arrays.stream(filters).filter(filter -> !FloatFilters.mayMatchNan(filter)).toArray(Filter[]::new);
   }
 
-  /** SP-96: the reader's filters have Java's strings. */
+  /**
+   * SP-96: whether the expression is a string that is not valid UTF-8. The reader's filters use Java strings, which cannot represent it.
+   */
   private static boolean isNoText(Expression expression) {
     return expression instanceof Literal<?> literal && literal.value() instanceof UTF8String text && !ValueJson.isText(text);
   }

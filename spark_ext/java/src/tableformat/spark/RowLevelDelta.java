@@ -23,16 +23,16 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * DELETE, UPDATE and MERGE: rows are deleted by file and position, new versions of them are new rows.
+ * DELETE, UPDATE and MERGE. Rows are deleted by file and position; their new versions are inserted as new rows.
  *
- * <p>An update reaches the writer as a delete, whose columns are null, and an insert. Sorted by the table's key the
- * deletes come first, and the inserts after them in the order that data files have.
+ * <p>The writer gets an update as a delete, whose columns are null, and an insert. Sorted by the table's key, the deletes come first,
+ * followed by the inserts in the order of data files.
  */
 final class RowLevelDelta implements SupportsDelta {
   private final LakeTable table;
   private final RowLevelOperationInfo info;
 
-  /** Whether a MERGE adds rows of its source that match none of the table (CP-38); true until the plan says otherwise. */
+  /** Whether a MERGE inserts source rows that do not match a row of the table (CP-38). True until the plan has been inspected. */
   boolean inserts = true;
 
   RowLevelDelta(LakeTable table, RowLevelOperationInfo info) {
@@ -48,7 +48,7 @@ final class RowLevelDelta implements SupportsDelta {
     return info.command();
   }
 
-  /** The options are those of the write, which checks them. */
+  /** The options belong to the write, which checks them. */
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new LakeScanBuilder(table, CaseInsensitiveStringMap.empty(), true);
   }
@@ -59,7 +59,7 @@ final class RowLevelDelta implements SupportsDelta {
     };
   }
 
-  /** An updated row keeps its id. */
+  /** The row id, which an updated row keeps. */
   @Override public NamedReference[] requiredMetadataAttributes() {
     return keepsRowIds() ? new NamedReference[] {Expressions.column(MetadataColumns.ROW_ID)} : new NamedReference[0];
   }
@@ -84,7 +84,7 @@ final class RowLevelDelta implements SupportsDelta {
   private final class Delta implements DeltaWrite, MergeCounts, RequiresDistributionAndOrdering {
     private final WriteJob job;
 
-    /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
+    /** The metrics that were declared to Spark. Before 4.1, a value of an undeclared metric fails the statement. */
     private CustomMetric[] metrics;
 
     Delta(WriteJob job) {
@@ -137,7 +137,7 @@ final class RowLevelDelta implements SupportsDelta {
       return metrics.clone();
     }
 
-    /** Spark asks since 4.0. */
+    /** Called by Spark since 4.0. */
     public CustomTaskMetric[] reportDriverMetrics() {
       return supportedCustomMetrics().length == 0 ? new CustomTaskMetric[0] : CommitMetrics.of(job.summary());
     }

@@ -9,23 +9,23 @@ import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Or;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
-/** The values that a join found at run time, which can be millions: to rule out files, ranges of them do as well. */
+/** Values that a join found at run time. There can be millions of them; ranges of the values are sufficient to rule out files. */
 final class RuntimeValues {
-  /** Values of an IN that go to the planner one by one. */
+  /** The maximum number of values of an IN that are passed to the planner individually. */
   private static final int LISTED_MAX = 1000;
 
   private static final int RANGES = 200;
 
   private RuntimeValues() {}
 
-  /** The predicates, which may let more rows through: Spark joins them with the values again. */
+  /** The predicates, condensed to ranges. They may match more rows, because Spark joins the rows with the values again. */
   static Predicate[] condensed(Predicate[] predicates) {
     return Arrays.stream(predicates).map(RuntimeValues::condensed).toArray(Predicate[]::new);
   }
 
   /**
-   * SP-94: the same, of a statement that changes rows. Spark asks which values the rows have that it is to change, in a
-   * subquery, and null among them is in no list.
+   * SP-94: the same for a statement that changes rows. Spark finds the values of the rows to be changed by a subquery, and an IN list
+   * cannot match null.
    */
   static Predicate[] condensedWithNulls(Predicate[] predicates) {
     return Arrays.stream(predicates).filter(predicate -> predicate.references().length == 1)
@@ -55,7 +55,7 @@ final class RuntimeValues {
     return value instanceof Literal<?> literal && literal.value() instanceof Comparable<?>;
   }
 
-  /** Values of one type have one class. */
+  /** All values of one type have the same class. */
   @SuppressWarnings({"unchecked", "rawtypes"})
   private static int order(Object a, Object b) {
     return ((Comparable) a).compareTo(b);
@@ -65,7 +65,7 @@ final class RuntimeValues {
     return literal.value() instanceof Integer || literal.value() instanceof Long;
   }
 
-  /** Where ranges begin, and the end: the widest stretches without a value are in no range. */
+  /** The positions at which ranges begin, and the end. The ranges exclude the widest gaps between values. */
   private static int[] widestGaps(List<Literal<?>> sorted) {
     long[] values = sorted.stream().mapToLong(literal -> ((Number) literal.value()).longValue()).toArray();
     IntStream inner = IntStream.range(1, values.length).boxed()
@@ -83,7 +83,7 @@ final class RuntimeValues {
         new Predicate(">=", new Expression[] {column, lowest}), new Predicate("<=", new Expression[] {column, highest}));
   }
 
-  /** A balanced tree. */
+  /** The OR of the predicates, as a balanced tree. */
   private static Predicate anyOf(List<Predicate> predicates) {
     int half = predicates.size() / 2;
     return half == 0 ? predicates.get(0)

@@ -20,8 +20,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A planner's answer: the data files to read, each with its deleted positions, the values that all its rows share, and
- * the layout to read it by.
+ * The result of planning a scan: the data files to read. Each has its deleted positions, the values that all its rows share, and the layout
+ * to read it with.
  *
  * <pre>
  * {"files": [{"path": "...", "size": 123, "layout": 0, "deleted": 1, "reads_deleted": false}],
@@ -30,14 +30,14 @@ import org.apache.spark.sql.types.StructType;
  *  "tasks": {"split-size": 1024}}
  * </pre>
  *
- * "deleted" is the number of the part with the positions. "constants" is null or the type of part 0, an Arrow stream
- * with one row a file: metadata columns such as `_spec_id`, and columns that a layout says are not in the file. A
- * layout says how columns are found in a file: whether row-group filters, which Spark resolves by name, mean the same
- * columns there; with "nan", whether a filtered column may have NaNs; for files without field ids, what they call the
- * field of each id. "s3" are the table's options of S3A.
+ * "deleted" is the index of the part with the positions. "constants" is null or the type of part 0, an Arrow stream with one row for each
+ * file. Its columns are metadata columns such as `_spec_id`, and columns that are not in the file according to its layout. A layout states
+ * how columns are found in a file. "filters" states whether row-group filters, which Spark resolves by name, refer to the same columns in
+ * the file. "nan" states whether a filtered column may have NaNs. For files without field ids, "names" has the column name of each field
+ * id. "s3" has the options of the table for S3A.
  */
 final class ScanFiles {
-  /** Positions up to this size travel inside the tasks, larger ones once to each executor. */
+  /** Positions up to this size are sent with the tasks, larger ones once to each executor. */
   private static final int INLINE_DELETED_BYTES = 64 << 10;
 
   private final List<FileTask> tasks;
@@ -79,12 +79,15 @@ final class ScanFiles {
     return new ScanFiles(tasks, constants, shared.toArray(new byte[0][]), result);
   }
 
-  /** Of the plan: what it looked at, ruled out and left, by the names of a scan report; nothing for a list without a plan. */
+  /**
+   * The numbers of files and manifests that the plan read, skipped and returned, by the names of a scan report. Empty for a list of files
+   * that was not planned.
+   */
   JsonNode counts() {
     return counts;
   }
 
-  /** What the table says of the tasks that read it, by the names of options (SP-57). */
+  /** The table's settings for the tasks that read it, by the names of options (SP-57). */
   JsonNode taskSizes() {
     return taskSizes;
   }
@@ -93,7 +96,7 @@ final class ScanFiles {
     return tasks;
   }
 
-  /** The specs of the files, which the planner was asked for with `_spec_id`. */
+  /** The specs of the files. The plan must have been requested with `_spec_id`. */
   Set<Integer> specIds() {
     if (tasks.isEmpty()) {
       return Set.of();
@@ -103,8 +106,8 @@ final class ScanFiles {
   }
 
   /**
-   * The files of each partition, by the values of `fields`, which all of their specs have and the planner was asked for
-   * with `_partition`.
+   * The files of each partition, by the values of `fields`. All specs of the files must have these fields, and the plan must have been
+   * requested with `_partition`.
    */
   Map<InternalRow, List<FileTask>> byPartition(StructType fields) {
     if (tasks.isEmpty()) {
@@ -127,8 +130,8 @@ final class ScanFiles {
   }
 
   /**
-   * Reads the columns `required`, metadata columns among them, of a table with the columns `own`, whose files can have
-   * those of `lineage` as well.
+   * Reads the columns `required`, which can include metadata columns, of a table with the columns `own`. Its files can also have the
+   * columns of `lineage`.
    */
   LakeReaderFactory readerFactory(StructType own, StructType lineage, StructType required, Predicate[] predicates) {
     StructType stored = Schemas.both(own, lineage);
@@ -162,14 +165,14 @@ final class ScanFiles {
         required, metadata, readers, readPlaces, constantPlaces, inheritedPlaces(required, metadata), broadcast);
   }
 
-  /** Statistics of a lineage column say nothing of the rows that inherit their value. */
+  /** Whether the predicate has no lineage column. The statistics of a lineage column do not cover rows that inherit their value. */
   private static boolean isOverStoredValues(Predicate predicate, StructType lineage) {
     List<String> inherited = List.of(lineage.fieldNames());
     return Arrays.stream(predicate.references()).noneMatch(
         column -> column.fieldNames().length == 1 && inherited.contains(column.fieldNames()[0]));
   }
 
-  /** For a lineage column, the place among the constants of what a file's rows inherit; -1 for any other. */
+  /** For each lineage column the position of the inherited value among the constants; -1 for other columns. */
   private int[] inheritedPlaces(StructType required, String[] metadata) {
     int[] result = places(required, constants);
     for (int i = 0; i < result.length; i++) {
@@ -185,7 +188,7 @@ final class ScanFiles {
     return Arrays.stream(required.fieldNames()).mapToInt(names::indexOf).toArray();
   }
 
-  /** Columns that the table does not have, and those that the layout says its files lack, are constants. */
+  /** Constants are columns that are not read, and columns that the files lack according to the layout. */
   private int[] constantPlaces(StructType required, int[] readPlaces, JsonNode layout) {
     List<String> lacking = lacking(layout);
     int[] result = places(required, constants);
@@ -197,7 +200,7 @@ final class ScanFiles {
     return result;
   }
 
-  /** The columns whose values the manifest says, which the files need not have. */
+  /** The columns whose values are in the manifest, so that the files may lack them. */
   private static List<String> lacking(JsonNode layout) {
     return layout.has("constants") ? List.of(Json.strings(layout.get("constants"))) : List.of();
   }

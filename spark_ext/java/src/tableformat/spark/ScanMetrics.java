@@ -6,7 +6,7 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What a plan looked at, ruled out and left, in Spark's UI (SP-51). */
+/** Displays the numbers of files and manifests that a plan read, skipped and returned in Spark's UI (SP-51). */
 final class ScanMetrics {
   private static final String DURATION = "totalPlanningDuration";
   private static final Map<String, String> DESCRIPTIONS = Map.ofEntries(
@@ -27,7 +27,7 @@ final class ScanMetrics {
       Map.entry("positionalDeleteFiles", "number of positional delete files"),
       Map.entry("skippedDeleteFiles", "number of skipped delete files"));
 
-  /** Names of a scan report that are not the metric's with hyphens. */
+  /** Names in a scan report that differ from the hyphenated name of the metric. */
   private static final Map<String, String> REPORTED = Map.of(
       "totalDataManifest", "total-data-manifests", "totalDataFileSize", "total-file-size-in-bytes",
       "totalDeleteFileSize", "total-delete-file-size-in-bytes");
@@ -38,7 +38,7 @@ final class ScanMetrics {
     return DriverMetric.forSpark(DESCRIPTIONS);
   }
 
-  /** `counts` are those of a scan report, null where a plan is not of one snapshot. */
+  /** `counts` are those of a scan report, or null if the plan does not read a single snapshot. */
   static CustomTaskMetric[] of(JsonNode counts, long planningNanos) {
     Stream<CustomTaskMetric> values = DESCRIPTIONS.keySet().stream().filter(name -> counts.has(reported(name)))
         .map(name -> DriverMetric.valued(name, counts.get(reported(name)).asLong()));

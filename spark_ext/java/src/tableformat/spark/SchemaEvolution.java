@@ -17,8 +17,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * SP-82: what has to change of a table's columns so that it takes rows of other columns. Columns are added, as optional
- * ones behind the others, and types are widened, at every depth; nothing is dropped, narrowed or made optional.
+ * SP-82: changes to the columns of a table so that it accepts rows with other columns. Optional columns are added at the end and types are
+ * widened, at every depth. Nothing is dropped, narrowed or made optional.
  */
 final class SchemaEvolution {
   private static final List<DataType> INTEGERS =
@@ -28,7 +28,7 @@ final class SchemaEvolution {
 
   private SchemaEvolution() {}
 
-  /** The table with the columns that the rows need. Rows that it could not take even so change nothing. */
+  /** The table with the columns that the rows need. If the table could not accept the rows even then, nothing is changed. */
   static LakeTable evolve(LakeTable table, LogicalPlan rows) {
     SchemaEvolution evolution = new SchemaEvolution();
     DataType merged = evolution.merge(table.schema(), rows.schema(), List.of());
@@ -46,7 +46,7 @@ final class SchemaEvolution {
     }
   }
 
-  /** Of a table whose owner wants no statement but ALTER TABLE to change its columns. */
+  /** The error for a table whose owner allows only ALTER TABLE to change its columns. */
   static RuntimeException fixedColumns(LakeTable table) {
     return Errors.unsupported(
         "Columns of " + table.name() + " are not changed by statements that write rows: its owner has set "
@@ -54,7 +54,7 @@ final class SchemaEvolution {
             + "and mergeSchema, or use ALTER TABLE.");
   }
 
-  /** The table's type as it has to become at this path; notes the changes. */
+  /** The new type of the table at this path. Records the changes. */
   private DataType merge(DataType stored, DataType given, List<String> path) {
     if (stored instanceof StructType storedStruct && given instanceof StructType givenStruct) {
       return mergeFields(storedStruct, givenStruct, path);
@@ -93,7 +93,7 @@ final class SchemaEvolution {
     return new StructType(merged.toArray(StructField[]::new));
   }
 
-  /** By the session's way with case; -1 where there is none. */
+  /** The position of the name, by the session's case sensitivity; -1 if it does not exist. */
   static int indexOf(StructType struct, String name) {
     boolean caseSensitive = SQLConf.get().caseSensitiveAnalysis();
     for (int i = 0; i < struct.size(); i++) {
@@ -105,7 +105,10 @@ final class SchemaEvolution {
     return -1;
   }
 
-  /** The widenings of Iceberg's specification that Spark has types for, but of dates, and of integers that it lacks. */
+  /**
+   * Whether `than` can be widened to `type`. Supports the widenings of Iceberg's specification for which Spark has types, except those of
+   * dates, and also integer types that Iceberg lacks.
+   */
   static boolean isWider(DataType type, DataType than) {
     if (type instanceof DecimalType wide && than instanceof DecimalType narrow) {
       return wide.scale() == narrow.scale() && wide.precision() > narrow.precision();
@@ -114,7 +117,7 @@ final class SchemaEvolution {
         || type.equals(DataTypes.DoubleType) && than.equals(DataTypes.FloatType);
   }
 
-  /** The rows' type, with the table's in the place of each narrower one, at every depth. */
+  /** The type of the rows, with each narrower type replaced by that of the table, at every depth. */
   static DataType widened(DataType given, DataType stored) {
     if (given instanceof StructType givenStruct && stored instanceof StructType storedStruct) {
       StructField[] fields = givenStruct.fields().clone();

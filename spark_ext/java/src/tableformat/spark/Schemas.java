@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Field ids in Spark's schemas. Spark's Parquet reader finds columns by the id in a field's metadata; users and their
- * queries never see the ids.
+ * Field ids in Spark schemas. Spark's Parquet reader finds columns by the id in the metadata of a field. Users and their queries do not see
+ * the ids.
  */
 final class Schemas {
   private static final String FIELD_ID = "parquet.field.id";
@@ -23,7 +23,7 @@ final class Schemas {
 
   private Schemas() {}
 
-  /** The columns of one, and behind them those of the other. */
+  /** The columns of `one`, followed by those of `other`. */
   static StructType both(StructType one, StructType other) {
     StructType columns = one;
     for (StructField field : other.fields()) {
@@ -32,14 +32,14 @@ final class Schemas {
     return columns;
   }
 
-  /** The schema as a table's columns, with their comments and defaults. */
+  /** Converts a schema to the columns of a table, with their comments and defaults. */
   static Column[] columns(StructType schema) {
     return V2Columns.of(schema);
   }
 
   /**
-   * The same, each with the id of the field of its name, at every depth: Spark holds frames against them that were made
-   * before the table's columns changed (ST-8).
+   * The same, with the id of the field of each name, at every depth. Spark compares them with data frames that were created before the
+   * columns of the table changed (ST-8).
    */
   static Column[] columns(StructType schema, StructType fieldsWithIds) {
     return V2Columns.of(identified(schema, fieldsWithIds));
@@ -74,7 +74,7 @@ final class Schemas {
     return type;
   }
 
-  /** The schema as users see it. */
+  /** The schema that users see. */
   static StructType withoutIds(StructType schema) {
     StructField[] fields = new StructField[schema.size()];
     for (int i = 0; i < fields.length; i++) {
@@ -85,19 +85,19 @@ final class Schemas {
     return new StructType(fields);
   }
 
-  /** Spark has times of day since 4.1. */
+  /** Whether the type is a time of day, which Spark has since 4.1. */
   static boolean isTime(DataType type) {
     return type.typeName().startsWith("time(");
   }
 
-  /** Whether the data files hold this string column as the sixteen bytes of a uuid. */
+  /** Whether data files store this string column as the 16 bytes of a UUID. */
   static boolean isUuid(StructField fieldWithId) {
     return fieldWithId.metadata().contains(IS_UUID);
   }
 
   /**
-   * The wanted columns, which may be pruned inside, as they are read from data files: with the metadata that the full
-   * schema has for them, and uuids as bytes.
+   * The wanted columns as they are read from data files: with their metadata in the full schema, and UUIDs as bytes. Their structs may have
+   * only some of the fields.
    */
   static StructType withIds(StructType wanted, StructType full) {
     StructField[] fields = new StructField[wanted.size()];
@@ -111,7 +111,10 @@ final class Schemas {
     return new StructType(fields);
   }
 
-  /** SP-97: the columns; a file may lack the named ones and those with an initial default, although they are required. */
+  /**
+   * SP-97: the columns, with those made nullable that a file may lack although they are required: `names`, and columns with an initial
+   * default.
+   */
   static StructType notRequired(StructType schema, List<String> names) {
     StructField[] fields = new StructField[schema.size()];
     for (int i = 0; i < fields.length; i++) {
@@ -123,7 +126,7 @@ final class Schemas {
     return new StructType(fields);
   }
 
-  /** The columns under the names that a file without field ids has for them; a field that it lacks reads as missing. */
+  /** The columns with their names in a file without field ids. A field that the file lacks is read as missing. */
   static StructType renamed(StructType schema, Map<Long, String> names) {
     StructField[] fields = new StructField[schema.size()];
     for (int i = 0; i < fields.length; i++) {

@@ -5,18 +5,21 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Settings of a session: Iceberg's, which stand in for options (SP-64) and of which Python knows which there are, and others put right. */
+/** Settings of a session. Those of Iceberg are defaults for options (SP-64); Python knows which exist. Others are overridden. */
 final class SessionSettings {
   private static final String PREFIX = "spark.sql.iceberg.";
 
   private static final String SPLIT_SIZE = "read.split-size";
 
-  /** What Python has seen last: it is asked again when something else is set. */
+  /** The settings that Python checked last. Different settings are checked again. */
   private static volatile Map<String, String> checked = Map.of();
 
   private SessionSettings() {}
 
-  /** The settings with some of them changed, where they are otherwise; also in a task, whose own cannot be changed. */
+  /**
+   * A copy of the settings with the changes, or the settings themselves if they do not differ. Also used in tasks, whose own settings
+   * cannot be changed.
+   */
   static SQLConf with(Map<String, String> changes, SQLConf settings) {
     if (changes.entrySet().stream().allMatch(each -> settings.getConfString(each.getKey()).equals(each.getValue()))) {
       return settings;
@@ -27,7 +30,7 @@ final class SessionSettings {
     return changed;
   }
 
-  /** Those that are set, by what comes behind Iceberg's prefix. */
+  /** Iceberg's settings that are set, by the name after Iceberg's prefix. */
   private static Map<String, String> all() {
     Map<String, String> settings = new TreeMap<>();
     Scala.entries(SQLConf.get().getAllConfs()).forEach((name, value) -> {
@@ -38,18 +41,18 @@ final class SessionSettings {
     return settings;
   }
 
-  /** The arguments of a write's plan, and the settings. */
+  /** Adds the settings to the arguments for planning a write. */
   static ObjectNode added(ObjectNode arguments) {
     return arguments.set("settings", Json.object(all()));
   }
 
-  /** The arguments of a DELETE's plan, and how the session wants it to find its rows (SP-114); null: not stated. */
+  /** Adds to the arguments for planning a DELETE how the session wants it to find its rows (SP-114); null if not set. */
   static ObjectNode withDeleteMode(LakeCatalog catalog, ObjectNode arguments) {
     String mode = SQLConf.get().getConfString("spark.sql.catalog." + catalog.name() + ".delete-mode", "");
     return mode.isEmpty() ? arguments.putNull("mode") : arguments.put("mode", mode);
   }
 
-  /** Before a read: what has no effect is told of, and a value that is none is an error. */
+  /** Called before a read. Settings without effect are reported, and invalid values raise an error. */
   static void check(LakeCatalog catalog) {
     Map<String, String> settings = all();
     if (!settings.isEmpty() && !settings.equals(checked)) {
@@ -58,7 +61,7 @@ final class SessionSettings {
     }
   }
 
-  /** Bytes that a task reads, where the session says it; else what is given. */
+  /** The number of bytes that a task reads according to the session; `otherwise` if it is not set. */
   static long splitSize(long otherwise) {
     String size = all().get(SPLIT_SIZE);
     return size == null ? otherwise : Long.parseLong(size);

@@ -16,21 +16,20 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The Python process that knows the table format, reached over its standard input and output.
+ * The Python process that implements the table format. It is called through its standard input and output.
  *
- * <p>A frame is a header and parts: the header's length as a 32-bit big-endian integer, the header as JSON, then the
- * bytes of each part, whose lengths are the header's "parts". Requests carry an id; answers come in any order, so many
- * calls are in flight at once. The process ends when its input does, that is with this JVM; when it dies first, the
- * next call starts another one. It calls back for one thing, a task for an executor; the answer is a request without an
- * answer of its own.
+ * <p>A frame consists of a header and parts: the length of the header as a 32-bit big-endian integer, the header as JSON, then the bytes of
+ * each part. The header has the lengths of the parts as "parts". Requests have an id. Answers come in any order, so many calls can be in
+ * progress at once. The process ends when its input ends, that is, with this JVM. If it dies earlier, the next call starts a new one. The
+ * process itself makes one kind of call, for a task on an executor. The answer is sent as a request that is not answered.
  */
 final class Sidecar {
-  /** One process for each (command, options): sessions and the clones made for streaming queries share it. */
+  /** One process for each (command, options). It is shared by sessions and by the clones created for streaming queries. */
   private static final Map<String, Sidecar> SHARED = new ConcurrentHashMap<>();
 
   private static final byte[][] NO_PARTS = {};
 
-  /** What a call returns: JSON, and binary parts that are too large for it. */
+  /** The result of a call: JSON, and binary parts that are too large for JSON. */
   record Answer(JsonNode result, byte[][] parts) {}
 
   private final List<String> command;
@@ -46,7 +45,7 @@ final class Sidecar {
     return SHARED.computeIfAbsent(command + options.toString(), key -> new Sidecar(command, options));
   }
 
-  /** Calls a method that may be repeated: if the process dies meanwhile, it is called once more in a new one. */
+  /** Calls a method that may be repeated. If the process dies during the call, it is repeated once in a new process. */
   Answer call(String method, ObjectNode arguments, byte[]... parts) {
     try {
       return connected().call(method, arguments, parts);
@@ -55,7 +54,7 @@ final class Sidecar {
     }
   }
 
-  /** Calls a method at most once; if the process dies meanwhile, its outcome is unknown and the call fails. */
+  /** Calls a method at most once. If the process dies during the call, the outcome is unknown and the call fails. */
   Answer callOnce(String method, ObjectNode arguments, byte[]... parts) {
     try {
       return connected().call(method, arguments, parts);
@@ -81,7 +80,7 @@ final class Sidecar {
     }
   }
 
-  /** One running process. When it dies it stays dead: whoever waited for it is told, nobody else uses it. */
+  /** One running process. It is not reused after it has died; all calls that wait for it then fail. */
   private static final class Connection {
     private final List<String> command;
     private final Process process;
@@ -137,7 +136,7 @@ final class Sidecar {
         end(e);
       }
       if (ended) {
-        // The reader may have gone through `waiting` before this call was in it.
+        // The reader may have gone through `waiting` before this call was added.
         answer.completeExceptionally(new ProcessEnded(command, null));
       }
       try {
@@ -151,7 +150,7 @@ final class Sidecar {
       }
     }
 
-    /** MT-62: nobody waits for the answer, so the request shall commit nothing more. */
+    /** MT-62: the answer is no longer needed, so the request must not commit anything more. */
     private void cancel(long id) {
       waiting.remove(id);
       try {
@@ -195,7 +194,7 @@ final class Sidecar {
           }
           CompletableFuture<Answer> answer = waiting.remove(header.get("id").asLong());
           if (answer == null) {
-            continue; // Whoever asked was interrupted.
+            continue; // The caller was interrupted.
           }
           if (header.has("error")) {
             answer.completeExceptionally(RemoteException.of(header.get("error")));
@@ -208,7 +207,7 @@ final class Sidecar {
       }
     }
 
-    /** MT-100: has an executor do what the Python process asks for. */
+    /** MT-100: runs a task from the Python process on an executor. */
     private void runTask(long call, byte[][] parts) {
       ObjectNode arguments = Json.object().put("call", call);
       byte[][] answer = NO_PARTS;
@@ -216,7 +215,7 @@ final class Sidecar {
         answer = new byte[][] {ExecutorTask.run(command.get(0), parts)};
         arguments.putNull("error");
       } catch (Throwable e) {
-        // Whatever it was, somebody waits for an answer.
+        // Any failure must be answered, because the Python process waits.
         arguments.put("error", String.valueOf(e.getMessage()).lines().findFirst().orElse(e.toString()));
       }
       try {

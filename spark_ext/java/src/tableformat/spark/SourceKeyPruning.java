@@ -16,14 +16,14 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Lets the keys of a MERGE's source rule out files of its target before any of them is read (ST-4).
+ * Rules out files of a MERGE's target by the keys of its source before any of them is read (ST-4).
  *
- * <p>Spark first looks for the rows that a MERGE, or an UPDATE or DELETE with a subquery, matches: it joins the target's
- * key columns with the source, and then reads the files that hold a match. It prunes the first of the two reads only
- * where the source has a filter; this rule adds that for every source that is broadcast, whose keys are known then.
+ * <p>For a MERGE, or an UPDATE or DELETE with a subquery, Spark first finds the matching rows. It joins the key columns of the target with
+ * the source, and then reads the files that contain a match. Spark prunes the first of the two reads only if the source has a filter. This
+ * rule also prunes it for every source that is broadcast, because its keys are known by then.
  */
 final class SourceKeyPruning extends Rule<LogicalPlan> {
-  /** Adds the rules about sources to the session that a catalog is looked up in, once. */
+  /** Adds the rules about sources, once, to the session in which a catalog is looked up. */
   static void addToActiveSession() {
     var session = Sessions.found();
     if (session.isEmpty()) {
@@ -31,7 +31,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
     }
     List<Rule<LogicalPlan>> rules =
         new ArrayList<>(Scala.list(session.get().experimental().extraOptimizations()));
-    // Each class loader that a jar added to a running session is loaded by has scans, and a rule for them, of its own.
+    // If a jar is added to a running session, several class loaders load it. Each has its own scan class and needs its own rule.
     if (rules.stream().noneMatch(rule -> rule instanceof SourceKeyPruning)) {
       rules.add(new MergeInserts());
       rules.add(new MergeTargetReduction());
@@ -52,7 +52,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
     });
   }
 
-  /** The scan of a table of ours that the rows come from unchanged, not pruned by other rows yet; else null. */
+  /** The scan of one of our tables whose rows are not changed above it and that is not yet pruned by other rows; else null. */
   private static DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
     LogicalPlan below = plan;
     while (below instanceof Project || below instanceof Filter) {
@@ -64,7 +64,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
     return scanBelow(below);
   }
 
-  /** The scan of a table of ours below filters; else null. */
+  /** The scan of one of our tables below filters; else null. */
   static DataSourceV2ScanRelation scanBelow(LogicalPlan plan) {
     LogicalPlan below = plan;
     while (below instanceof Filter filter) {
@@ -73,7 +73,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
     return below instanceof DataSourceV2ScanRelation scan && scan.scan() instanceof LakeScan ? scan : null;
   }
 
-  /** Whether a join's key is a column whose values rule out files of the scan. */
+  /** Whether the join key is a column whose values can rule out files of the scan. */
   static boolean isPrunedBy(Expression key, DataSourceV2ScanRelation scan) {
     return key instanceof Attribute column && scan.outputSet().contains(column)
         && ((LakeScan) scan.scan()).isPrunedBy(column.name());

@@ -13,11 +13,11 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 
-/** PR-25: the distinct rows of a table or view as an Arrow stream. Spark reads them; they fit into the driver's memory. */
+/** PR-25: the distinct rows of a table or view as an Arrow stream. Spark reads them; they must fit into the driver's memory. */
 final class SourceRows {
   private SourceRows() {}
 
-  /** `text` names a temporary view, a table of a catalog that it names, or a table of the procedure's catalog. */
+  /** `text` names a temporary view, a table with its catalog, or a table of the procedure's catalog. */
   static byte[] of(LakeCatalog catalog, Identifier target, String text) {
     Dataset<Row> rows = Sessions.active().table(name(catalog, text));
     check(catalog, target, text, rows.columns());
@@ -32,7 +32,7 @@ final class SourceRows {
     return isComplete ? text : Names.quoted(catalog.name(), TableNames.parse(catalog.name(), text));
   }
 
-  /** Before a wide table is read for nothing. */
+  /** Checks the columns before a wide table is read unnecessarily. */
   private static void check(LakeCatalog catalog, Identifier target, String text, String[] columns) {
     String[] key = key(catalog, target);
     for (String column : columns) {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** SP-25: the table that a job names by the path of `load`, `save` or `start`: `lake.db.t`, `db.t`, or where it lies. */
+/** SP-25: the table that a job names by the path of `load`, `save` or `start`: `lake.db.t`, `db.t`, or a location. */
 record SourceTable(LakeCatalog catalog, Identifier identifier) {
   private static final String PATH = "path";
 
@@ -27,7 +27,7 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
     if (cut < path.lastIndexOf('/')) {
       return at(path);
     }
-    // Iceberg's way to name a metadata table or a state of a table by path.
+    // Iceberg's syntax for a metadata table or a state of a table in a path.
     SourceTable table = at(path.substring(0, cut));
     List<String> namespace = new ArrayList<>(Arrays.asList(table.identifier.namespace()));
     namespace.add(table.identifier.name());
@@ -47,7 +47,10 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
     return new SourceTable(lake(manager.currentCatalog()), Identifier.of(manager.currentNamespace(), parts[0]));
   }
 
-  /** The table of a catalog of the session that lies at the location. A catalog that fails matters if no other has it. */
+  /**
+   * The table at the location in one of the session's catalogs. The failure of a catalog is only reported if no other catalog has the
+   * table.
+   */
   private static SourceTable at(String location) {
     List<String> asked = lakes();
     List<String> failures = new ArrayList<>();

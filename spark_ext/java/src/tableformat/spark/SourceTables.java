@@ -16,9 +16,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import scala.Option;
 
-/**
- * Files that Spark knows, as `source_files.py` reads them: of `parquet`.`path`, or of a table of Spark's session catalog.
- */
+/** Existing files that Spark knows, in the form of `source_files.py`: `parquet`.`path`, or a table of Spark's session catalog. */
 final class SourceTables {
   private static final Set<String> FORMATS = Set.of("parquet", "orc", "avro");
   private static final String SESSION_CATALOG = "spark_catalog";
@@ -65,7 +63,7 @@ final class SourceTables {
     return hasPartitions ? result.set("partitions", partitions(catalog, table)) : result.putNull("partitions");
   }
 
-  /** Of a table of Hive what its files are is in how they are read. */
+  /** The file format. For a Hive table, it is derived from the SerDe. */
   private static String format(CatalogTable table) {
     String provider = table.provider().get().toLowerCase(Locale.ROOT);
     if (!provider.equals("hive")) {
@@ -87,12 +85,12 @@ final class SourceTables {
     return result;
   }
 
-  /** Not percent-encoded, as files are opened by. */
+  /** The location without percent-encoding, in the form in which files are opened. */
   private static String text(URI location) {
     return new Path(location).toString();
   }
 
-  /** A path without a scheme is in the file system that Spark is set up with. */
+  /** The path with a scheme. A path without one is in Spark's default file system. */
   private static String qualified(String path) {
     Path found = new Path(path);
     try {

@@ -5,11 +5,13 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 
-/** The version of Spark that this jar was compiled for, which `spark_ext/jar.py` writes beside the classes. */
+/** The version of Spark that this jar was compiled for. `spark_ext/jar.py` writes it next to the classes. */
 final class SparkOfJar {
   private SparkOfJar() {}
 
-  /** An error that names the right jar where another minor version runs: what Spark changed would fail much later. */
+  /**
+   * Raises an error that names the right jar if a different minor version is running. Otherwise incompatible calls would fail much later.
+   */
   static void check() {
     String expected = minor(compiled());
     String running = org.apache.spark.package$.MODULE$.SPARK_VERSION();

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Files into Spark tasks, by the sizes that a read asks for, or that Spark uses for its own files. */
+/** Splits files into Spark tasks, by the sizes that a read requests or that Spark uses for its own files. */
 final class Splits {
   private Splits() {}
 
@@ -16,7 +16,7 @@ final class Splits {
     return of(files, 0, 0);
   }
 
-  /** `splitSize` and `fileOpenCost` are bytes that a read asks for, or 0. */
+  /** `splitSize` and `fileOpenCost` are sizes in bytes that a read requests, or 0. */
   static InputPartition[] of(List<FileTask> files, long splitSize, long fileOpenCost) {
     SQLConf conf = SQLConf.get();
     long openCost = fileOpenCost > 0 ? fileOpenCost : conf.filesOpenCostInBytes();
@@ -29,7 +29,7 @@ final class Splits {
     return packed(stretches(files, target), target, openCost);
   }
 
-  /** The same for each partition by itself. */
+  /** The same for each partition separately. */
   static InputPartition[] ofGroups(Map<InternalRow, List<FileTask>> groups, long splitSize, long fileOpenCost) {
     List<InputPartition> partitions = new ArrayList<>();
     groups.forEach((key, files) -> {

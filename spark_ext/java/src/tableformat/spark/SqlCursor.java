@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
-/** The text of a statement, read token by token; white space and comments are passed over, as Spark's lexer does. */
+/** Reads the text of a statement token by token. Skips white space and comments, as Spark's lexer does. */
 final class SqlCursor {
   enum Kind { WORD, QUOTED, NUMBER, TEXT, SIGN, UNKNOWN, END }
 
-  /** `start` is the place of the first character in the statement, `stop` the one after the last. */
+  /** `start` is the position of the first character in the statement, `stop` the position after the last one. */
   record Token(Kind kind, String text, int start, int stop) {
     boolean isWord(String word) {
       return kind == Kind.WORD && text.equalsIgnoreCase(word);
@@ -44,7 +44,7 @@ final class SqlCursor {
     return text;
   }
 
-  /** The next token, which stays the next one. */
+  /** The next token, which is not consumed. */
   Token peek() {
     return peek(0);
   }
@@ -63,7 +63,7 @@ final class SqlCursor {
     return token;
   }
 
-  /** Whether the next tokens are these words, which are not read then. */
+  /** Whether the next tokens are these words. Consumes nothing. */
   boolean isAt(String... words) {
     for (int i = 0; i < words.length; i++) {
       if (!peek(i).isWord(words[i])) {
@@ -73,7 +73,7 @@ final class SqlCursor {
     return true;
   }
 
-  /** Reads these words where they are the next ones. */
+  /** Consumes these words if they are next. */
   boolean take(String... words) {
     if (!isAt(words)) {
       return false;
@@ -104,7 +104,7 @@ final class SqlCursor {
     }
   }
 
-  /** The statement's end; one semicolon may come before it. */
+  /** Expects the end of the statement, optionally after one semicolon. */
   void expectEnd(String orElse) {
     takeSign(";");
     if (peek().kind() != Kind.END) {
@@ -126,7 +126,7 @@ final class SqlCursor {
         ? token.text() : token.text().substring(1, token.text().length() - 1).replace("``", "`");
   }
 
-  /** A name of parts with dots between them. */
+  /** The parts of a name, separated by dots. */
   List<String> names(String expected) {
     List<String> parts = new ArrayList<>();
     do {
@@ -149,7 +149,7 @@ final class SqlCursor {
     }
   }
 
-  /** What a text in quotation marks says, by Spark's own rules. */
+  /** The value of a string literal, by Spark's own rules. */
   String text(String expected, ParserInterface spark) {
     if (peek().kind() != Kind.TEXT) {
       throw error(expected);
@@ -165,7 +165,7 @@ final class SqlCursor {
     throw error(expected);
   }
 
-  /** The text of an expression, up to the comma or the bracket that it does not open; Spark says whether it is one. */
+  /** The text of an expression, up to the next comma or closing parenthesis outside it. Spark later checks that it is one. */
   String expression(String expected) {
     int start = peek().start();
     int stop = start;
@@ -181,7 +181,7 @@ final class SqlCursor {
     return text.substring(start, stop);
   }
 
-  /** Spark's error for what stands here instead of what is expected. */
+  /** Spark's syntax error for the next token, with what was expected instead. */
   RuntimeException error(String expected) {
     return SqlErrors.syntax(text, peek(), expected);
   }
@@ -192,7 +192,7 @@ final class SqlCursor {
       return new Token(Kind.END, "", text.length(), text.length());
     }
     boolean isPart = before != null && before.isSign(".");
-    // Behind the dot of a name, digits are a part of the name; `t.5` has no decimal in it.
+    // Digits after the dot of a name belong to the name; `t.5` does not contain a decimal number.
     boolean follows = before != null && before.stop() == start && (before.kind() == Kind.WORD || before.kind() == Kind.QUOTED);
     Token token = isPart || (follows && text.charAt(start) == '.') ? null : matched(Kind.NUMBER, NUMBER, start);
     token = token == null ? matched(Kind.WORD, WORD, start) : token;
@@ -223,7 +223,7 @@ final class SqlCursor {
     }
   }
 
-  /** Comments in brackets lie inside of each other. */
+  /** Bracketed comments can be nested. */
   private int afterComment(int start) {
     int depth = 0;
     for (int i = start; i < text.length(); i++) {

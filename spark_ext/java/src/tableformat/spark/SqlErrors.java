@@ -8,11 +8,11 @@ import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.misc.Pair;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 
-/** Errors in statements of our grammar, as Spark reports those of its own. */
+/** Errors in statements of our grammar, in the form of Spark's own syntax errors. */
 final class SqlErrors {
   private SqlErrors() {}
 
-  /** SQ-2: a ParseException at the token, which says what was expected there. */
+  /** SQ-2: a ParseException at the token, with what was expected there. */
   static RuntimeException syntax(String statement, SqlCursor.Token token, String expected) {
     String found = token.kind() == SqlCursor.Kind.END ? "end of input" : "'" + token.text() + "'";
     return Errors.unchecked(new ParseException(
@@ -20,7 +20,7 @@ final class SqlErrors {
         at(statement, token)));
   }
 
-  /** The place of a token in the form that Spark's constructor takes on each version. */
+  /** The position of a token, in the form that Spark's constructor accepts in every version. */
   private static ParserRuleContext at(String statement, SqlCursor.Token token) {
     CommonToken place = new CommonToken(
         new Pair<>(null, CharStreams.fromString(statement)), Token.MIN_USER_TOKEN_TYPE, Token.DEFAULT_CHANNEL,

@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** `spark.sql.extensions = tableformat.spark.SqlExtensions`: statements that Spark's grammar lacks, in front of its parser (SQ-1). */
+/** `spark.sql.extensions = tableformat.spark.SqlExtensions`: adds statements that Spark's grammar lacks, before its own parser (SQ-1). */
 public final class SqlExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, parser) -> new SqlParser(parser));

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 final class SqlLayout {
   private SqlLayout() {}
 
-  /** Spark's own ADD, DROP and REPLACE go on with COLUMN or PARTITION (...), and SET with no IDENTIFIER. */
+  /** In Spark's own statements, ADD, DROP and REPLACE are followed by COLUMN or PARTITION (...), and SET is not followed by IDENTIFIER. */
   static boolean isAt(SqlCursor in) {
     return in.isAt("ADD", "PARTITION", "FIELD") || in.isAt("DROP", "PARTITION", "FIELD")
         || in.isAt("REPLACE", "PARTITION") || in.isAt("WRITE") || in.isAt("SET", "IDENTIFIER")
@@ -106,7 +106,7 @@ final class SqlLayout {
     return statement;
   }
 
-  /** A column, or a transform of one: {"transform": name, "arguments": [...]}, as ExpressionJson has them. */
+  /** A column or a transform of one: {"transform": name, "arguments": [...]}, as in ExpressionJson. */
   static ObjectNode transform(SqlCursor in) {
     String[] names = in.names("a column or a transform").toArray(String[]::new);
     ObjectNode transform = Json.object();

@@ -10,7 +10,7 @@ import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** A parser that takes statements of our grammar on tables of our catalogs, and hands everything else to the next one. */
+/** A parser for statements of our grammar on tables of our catalogs. It delegates all other statements to the next parser. */
 final class SqlParser implements RoutineParameters, StatementParameters, Splitting {
   private final ParserInterface next;
 
@@ -22,7 +22,7 @@ final class SqlParser implements RoutineParameters, StatementParameters, Splitti
     return next;
   }
 
-  /** SQ-1: null for a statement that is not of our grammar, or not about a table of ours. */
+  /** SQ-1: null if the statement is not of our grammar, or not about a table of ours. */
   public LogicalPlan parseOurs(String text) throws ParseException {
     return SqlStatements.mayBegin(text)
         ? SqlStatements.parse(new SqlCursor(new VariableSubstitution().substitute(text)), next) : null;

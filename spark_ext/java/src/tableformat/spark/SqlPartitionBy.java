@@ -5,7 +5,7 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
 /**
- * The clause PARTITION BY of CREATE TABLE, as users of Kudu write it (SQ-10, SQ-40). Spark gets it in its own words:
+ * The PARTITION BY clause of CREATE TABLE in Kudu's syntax (SQ-10, SQ-40). It is rewritten to Spark's syntax:
  *
  * <pre>
  * PARTITION BY HASH (id) PARTITIONS 4, RANGE (year) (PARTITION 2011 &lt;= VALUES &lt; 2016)
@@ -19,7 +19,7 @@ final class SqlPartitionBy {
   private final SqlRanges ranges;
   private final List<String> buckets = new ArrayList<>();
 
-  /** Entries of TBLPROPERTIES; empty without RANGE or LIST. */
+  /** Entries of TBLPROPERTIES; empty if the clause has neither RANGE nor LIST. */
   private String entries = "";
 
   SqlPartitionBy(SqlCursor in, ParserInterface spark) {
@@ -27,7 +27,10 @@ final class SqlPartitionBy {
     this.ranges = new SqlRanges(in, spark);
   }
 
-  /** The statement without the clause; null where it has none. Behind the table's name, where the cursor is, it lies in no parentheses. */
+  /**
+   * The statement without the clause; null if it does not have the clause. The cursor is after the name of the table. The clause is not
+   * inside parentheses.
+   */
   String rewritten() {
     int properties = -1;
     int depth = 0;
@@ -89,7 +92,7 @@ final class SqlPartitionBy {
     } while (in.takeSign(","));
   }
 
-  /** Iceberg's transform takes one column. */
+  /** HASH has a single column, because Iceberg's transform does. */
   private void hash() {
     in.expectSign("(");
     String column = in.name("a column");

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
-/** Range partitions, as users of Kudu write them; ranges go on as text (RP-23), which Python reads (SQ-10). */
+/** Range partitions in Kudu's syntax (SQ-10). Ranges are passed to Python as text (RP-23). */
 final class SqlRanges {
   private final SqlCursor in;
   private final ParserInterface spark;
@@ -27,7 +27,7 @@ final class SqlRanges {
     this.spark = spark;
   }
 
-  /** Spark's ADD and DROP go on with COLUMN or PARTITION. */
+  /** In Spark's own statements, ADD and DROP are followed by COLUMN or PARTITION. */
   static boolean isAt(SqlCursor in) {
     return in.isAt("ADD", "RANGE") || in.isAt("ADD", "IF", "NOT", "EXISTS", "RANGE") || in.isAt("DROP", "RANGE")
         || in.isAt("DROP", "IF", "EXISTS", "RANGE");
@@ -73,7 +73,7 @@ final class SqlRanges {
   }
 
   /**
-   * `VALUES IN (a, b, ...)` as ranges: whole numbers or dates that follow one another are one range, any other value is one (SQ-40).
+   * `VALUES IN (a, b, ...)` as ranges (SQ-40). Consecutive whole numbers or dates become one range; any other value becomes its own range.
    */
   List<String> valueList() {
     in.expect("VALUES", "IN");
@@ -99,7 +99,7 @@ final class SqlRanges {
     return ranges;
   }
 
-  /** A value of a list; `ordinal` is null where no other value follows it immediately. */
+  /** A value of a list; `ordinal` is null if its type does not have consecutive values. */
   private record ListedValue(String text, Long ordinal) {}
 
   private ListedValue listedValue() {
@@ -112,7 +112,7 @@ final class SqlRanges {
     return new ListedValue(text(literal), isWhole && !isMoment ? (Long) ((Number) literal.value()).longValue() : null);
   }
 
-  /** Whether the end belongs to the range. */
+  /** Whether the end is included in the range. */
   private boolean comparison() {
     if (in.takeSign("<=")) {
       return true;
@@ -123,7 +123,7 @@ final class SqlRanges {
     return false;
   }
 
-  /** A constant, or constants of several columns in parentheses. */
+  /** A constant, or the constants of several columns in parentheses. */
   private String value() {
     if (!in.takeSign("(")) {
       return constant();

@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 final class SqlRefs {
   private SqlRefs() {}
 
-  /** Spark's grammar has no CREATE behind ALTER TABLE, and no other REPLACE but that of columns. */
+  /** In Spark's grammar, ALTER TABLE is not followed by CREATE, and its only REPLACE is that of columns. */
   static boolean isAt(SqlCursor in) {
     return in.isAt("CREATE") || in.isAt("REPLACE", "BRANCH") || in.isAt("REPLACE", "TAG") || in.isAt("DROP", "BRANCH")
         || in.isAt("DROP", "TAG");

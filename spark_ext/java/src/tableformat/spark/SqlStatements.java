@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
+/** The statements of the SQL extension, recognized by their first words (specs/spark-sql.md). */
 final class SqlStatements {
   private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP", "CALL", "INSERT", "UPSERT");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
@@ -28,12 +28,12 @@ final class SqlStatements {
 
   private SqlStatements() {}
 
-  /** Whether the first word is one of ours; reads no further. */
+  /** Whether the first word is one of ours; the rest is not read. */
   static boolean mayBegin(String text) {
     return FIRST_WORDS.stream().anyMatch(new SqlCursor(text).peek()::isWord);
   }
 
-  /** The plan of a statement, null where it is Spark's, or of another catalog. A syntax error is a ParseException. */
+  /** The plan of a statement; null if it is a statement of Spark or of another catalog. A syntax error is a ParseException. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
     LogicalPlan view = ViewStatements.parse(in.text(), spark);
     if (view != null) {
@@ -81,7 +81,7 @@ final class SqlStatements {
     return table == null ? null : command(in, table, clause.apply(in), NO_ROWS);
   }
 
-  /** Spark's own statement, which it carries out for tables of its session catalog alone (SQ-29). */
+  /** ANALYZE TABLE, which Spark executes only for tables of its session catalog (SQ-29). */
   private static LogicalPlan analyze(SqlCursor in) {
     TableNames.Target table = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
     if (table == null) {
@@ -103,7 +103,7 @@ final class SqlStatements {
     return command(in, table, statement, NO_ROWS);
   }
 
-  /** Spark's own statement ends with an internal error where the catalog is not its session catalog. */
+  /** ANALYZE TABLES, which fails in Spark with an internal error for catalogs other than its session catalog. */
   private static LogicalPlan analyzeTables(SqlCursor in) {
     List<String> table = new ArrayList<>();
     if (in.take("IN") || in.take("FROM")) {
@@ -128,7 +128,7 @@ final class SqlStatements {
     return command(in, table, Json.object().put("name", "show_range_partitions"), columns);
   }
 
-  /** Spark's own statement, with PARTITION BY as properties and buckets (SQ-10, SQ-40). */
+  /** Spark's CREATE TABLE, with PARTITION BY converted to properties and buckets (SQ-10, SQ-40). */
   private static LogicalPlan newTable(SqlCursor in, ParserInterface spark) throws ParseException {
     boolean ifNotExists = in.take("IF", "NOT", "EXISTS");
     TableNames.Target target = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
@@ -142,7 +142,7 @@ final class SqlStatements {
     return rewritten == null ? null : spark.parsePlan(rewritten);
   }
 
-  /** Null where the other table is in another catalog: no table of it has what ours have (SQ-11). */
+  /** Null if the source table is in another catalog, whose tables do not have the features of ours (SQ-11). */
   private static LogicalPlan like(SqlCursor in, TableNames.Target target, boolean ifNotExists, ParserInterface spark) {
     TableNames.Target source = TableNames.ours(in.names("a table"));
     if (source == null || !source.catalog().name().equals(target.catalog().name())) {
@@ -194,7 +194,7 @@ final class SqlStatements {
         ? new LakeCommand(in.text(), texts("plan"), () -> ExplainDelete.run(explained)) : plan;
   }
 
-  /** Spark describes functions of its session catalog alone. */
+  /** DESCRIBE FUNCTION, which Spark executes only for functions of its session catalog. */
   private static LogicalPlan describeFunction(SqlCursor in) {
     in.take("EXTENDED");
     if (!in.isAtName()) {
@@ -217,7 +217,7 @@ final class SqlStatements {
     });
   }
 
-  /** A statement on a table that Python carries out. */
+  /** A statement on a table that Python executes. */
   private static LogicalPlan command(
       SqlCursor in, TableNames.Target table, ObjectNode statement, StructType columns) {
     return new LakeCommand(in.text(), columns, inPython(table, statement));

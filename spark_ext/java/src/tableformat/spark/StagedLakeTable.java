@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 
-/** A table that a statement is making or replacing: it is written to like any, and nobody sees it before its commit. */
+/** A table that a statement is creating or replacing. It can be written to like any table, but is not visible before its commit. */
 final class StagedLakeTable implements StagedTable, Constrained, SupportsWrite {
   private final LakeTable table;
 

@@ -12,24 +12,23 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
 
 /**
- * One statement that writes, where Spark tells catalogs of statements. Each table is loaded once, so that all its reads
- * see one snapshot (ST-1), and what was read of the table that is written to goes along with the commit, where the
- * conflict rules decide (ST-2).
+ * A statement that writes, in versions of Spark that pass statements to catalogs. Each table is loaded once, so that all its reads use the
+ * same snapshot (ST-1). The reads of the target table are passed to the commit, where the conflict rules decide (ST-2).
  */
 final class Statement {
   private final LakeCatalog catalog;
 
-  /** By the arguments of the call that loads them: identifier, version and timestamp. */
+  /** The loaded tables, by the arguments of the call that loads them: identifier, version and timestamp. */
   private final Map<ObjectNode, Table> tables = new HashMap<>();
 
-  /** By the pin of a table the predicates of each of its scans. */
+  /** The predicates of the scans of each table, by the pin of the table. */
   private final Map<JsonNode, Set<ArrayNode>> reads = new LinkedHashMap<>();
 
   Statement(LakeCatalog catalog) {
     this.catalog = catalog.within(this);
   }
 
-  /** The catalog as this statement sees it. */
+  /** The copy of the catalog for this statement. */
   LakeCatalog catalog() {
     return catalog;
   }
@@ -42,7 +41,10 @@ final class Statement {
     tables.put(arguments.deepCopy(), table);
   }
 
-  /** ALTER TABLE within the statement (schema evolution): the same rows in a new schema, or a conflict. */
+  /**
+   * Records an ALTER TABLE within the statement (schema evolution). The table must have the same snapshot as before; otherwise raises a
+   * conflict.
+   */
   synchronized void rememberAltered(ObjectNode arguments, Table altered) {
     if (tables.get(arguments) instanceof LakeTable before && altered instanceof LakeTable after
         && !before.version().equals(after.version())) {
@@ -57,12 +59,12 @@ final class Statement {
     reads.computeIfAbsent(table.pin(), pin -> new LinkedHashSet<>()).add(predicates);
   }
 
-  /** What was read of the table so far: the predicates of each scan. */
+  /** The reads of the table so far: the predicates of each scan. */
   synchronized ArrayNode readsOf(LakeTable table) {
     return Json.array().addAll(reads.getOrDefault(table.pin(), Set.of()));
   }
 
-  /** Whether cached rows are of the snapshots that this statement reads, so that they may stand for the scans. */
+  /** Whether cached rows have the snapshots that this statement reads, so that they can replace the scans. */
   synchronized boolean mayStandForScans(Scan[] scans) {
     for (Scan scan : scans) {
       if (!(scan instanceof LakeScan lake) || !reads(lake.table())) {

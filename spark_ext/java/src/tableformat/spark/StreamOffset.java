@@ -3,7 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/** How far a stream has read, as Python wrote it; nothing here looks inside. */
+/** The position of a stream, as written by Python. It is not interpreted here. */
 final class StreamOffset extends Offset {
   private final String json;
 

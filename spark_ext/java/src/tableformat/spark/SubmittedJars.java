@@ -4,17 +4,18 @@ import java.util.List;
 import org.apache.spark.SparkContext;
 
 /**
- * Jars that the program was submitted with, for executors.
+ * Sends the jars that the program was submitted with to executors.
  *
- * <p>`spark-submit` adds those of `--jars` and of `spark.jars.packages` to `spark.jars`, as a property of this JVM. A session whose builder sets
- * `spark.jars` itself, as `spark_ext.configure` does, hides that list: the driver has the jars and executors do not.
+ * <p>`spark-submit` adds the jars of `--jars` and of `spark.jars.packages` to `spark.jars`, as a property of this JVM. If the builder of a
+ * session sets `spark.jars` itself, as `spark_ext.configure` does, that list is overridden. The driver then has the jars but executors do
+ * not.
  */
 final class SubmittedJars {
   private static final String JARS = "spark.jars";
 
   private SubmittedJars() {}
 
-  /** Once for a context: jars that it has are left out. */
+  /** Adds the jars to a context. Jars that the context already has are skipped. */
   static void sendToExecutors(SparkContext context) {
     if (context.isLocal()) {
       return;

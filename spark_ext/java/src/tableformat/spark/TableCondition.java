@@ -39,14 +39,14 @@ import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * PR-8: text of a condition over one table, as Spark reads a WHERE of the session: its literals, casts, time zone and names.
+ * PR-8: the text of a condition on one table, interpreted like a WHERE of the session: with its literals, casts, time zone and names.
  *
- * <p>A query with the condition is planned, and not run, over a table that notes the predicates that Spark hands to a source.
+ * <p>A query with the condition is planned, but not run, over a table that records the predicates that Spark pushes to a source.
  */
 final class TableCondition {
   private TableCondition() {}
 
-  /** `[[text, predicate], ...]`, all of which have to be true. An error for what Spark could ask only of rows. */
+  /** `[[text, predicate], ...]`, all of which must be true. Raises an error for conditions that Spark could only apply to rows. */
   static ArrayNode of(LakeCatalog catalog, Identifier identifier, String text) {
     Noted noted = new Noted(table(catalog, identifier));
     LogicalPlan relation = DataSourceV2Relation.create(noted, Option.apply(catalog), Option.apply(identifier));
@@ -99,7 +99,7 @@ final class TableCondition {
     }
   }
 
-  /** `system.bucket` is the function of the procedure's catalog, whatever the current one is. */
+  /** Resolves `system.bucket` to the function of the procedure's catalog, even if another catalog is current. */
   private static final class InCatalog extends AbstractPartialFunction<Expression, Expression> {
     private final String catalog;
 
@@ -119,7 +119,7 @@ final class TableCondition {
     }
   }
 
-  /** A function of the catalog is a call of it: Spark 3.5 tells a source nothing of methods. */
+  /** Converts a method call to a call of the catalog's function: Spark 3.5 does not push method calls to a source. */
   private static final class AsCalled extends AbstractPartialFunction<Expression, Expression> {
     @Override public boolean isDefinedAt(Expression expression) {
       return expression instanceof Invoke call && call.targetObject() instanceof Literal target
@@ -132,7 +132,7 @@ final class TableCondition {
     }
   }
 
-  /** The columns of a table; predicates end here, and nothing is read. */
+  /** The columns of a table. Records the pushed predicates and reads nothing. */
   private static final class Noted implements SupportsRead, ScanBuilder, SupportsPushDownV2Filters, Scan {
     private final Table table;
     private Predicate[] predicates = {};

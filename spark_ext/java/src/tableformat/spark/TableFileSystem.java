@@ -13,20 +13,22 @@ import org.apache.hadoop.fs.FilterFileSystem;
 import org.apache.hadoop.util.ReflectionUtils;
 
 /**
- * S3 with the options of one table (LK-15): Hadoop's S3A, one for each bucket and options, where Hadoop's own cache would
- * give the first options to everybody.
+ * S3 with the options of one table (LK-15). Uses one instance of Hadoop's S3A for each bucket and set of options; Hadoop's own cache would
+ * give the options of the first table to all.
  */
 public final class TableFileSystem extends FilterFileSystem {
   private static final String S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem";
   private static final String OPTIONS = "tableformat.s3.options";
   private static final String[] SCHEMES = {"s3", "s3a"};
 
-  /** Vended credentials have ended by then, and readers with them. */
+  /** After this time, vended credentials have expired and their readers have ended. */
   private static final long UNUSED_NANOS = TimeUnit.HOURS.toNanos(24);
 
   private static final Map<List<String>, Opened> OPENED = new HashMap<>();
 
-  /** Has tasks with this configuration open S3 with these options of S3A; where it names another file system, by that. */
+  /**
+   * Makes tasks with this configuration open S3 with these S3A options. If the configuration names another file system, that one is used.
+   */
   static void set(Configuration hadoop, Map<String, String> options) {
     if (options.isEmpty()) {
       hadoop.setIfUnset("fs.s3.impl", S3A);
@@ -48,7 +50,7 @@ public final class TableFileSystem extends FilterFileSystem {
     fs = opened(name, configuration);
   }
 
-  /** Others read by it. */
+  /** Does nothing, because others use the same file system. */
   @Override public void close() {}
 
   private static synchronized FileSystem opened(URI name, Configuration configuration) throws IOException {

@@ -6,11 +6,11 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
-/** Tables that a statement names by text: `'db.t'`, `'lake.db.t'`, or `'t'` in the session's current namespace. */
+/** Tables that a statement names by a string: `'db.t'`, `'lake.db.t'`, or `'t'` in the session's current namespace. */
 final class TableNames {
   private TableNames() {}
 
-  /** PR-2: the table in the catalog; parts with dots or other signs are quoted by backticks, as in SQL. */
+  /** PR-2: the table in the catalog. Parts with dots or other special characters are quoted with backticks, as in SQL. */
   static Identifier parse(String catalog, String text) {
     if (text.isBlank()) {
       throw Errors.invalid("the argument table names no table: table => 'namespace.table'.");
@@ -33,7 +33,7 @@ final class TableNames {
     return Identifier.of(manager.currentNamespace(), parts[0]);
   }
 
-  /** A table of one of our catalogs, by the parts of its name in a statement; null where it is in another catalog. */
+  /** A table of one of our catalogs, by the parts of its name in a statement; null if it is in another catalog. */
   static Target ours(List<String> parts) {
     var manager = Sessions.active().sessionState().catalogManager();
     boolean namesCatalog = parts.size() > 1 && manager.isCatalogRegistered(parts.get(0));
@@ -48,7 +48,7 @@ final class TableNames {
     return new Target(lake, Identifier.of(namespace, rest.get(last)));
   }
 
-  /** A table in the catalog that has it. */
+  /** A table and its catalog. */
   record Target(LakeCatalog catalog, Identifier identifier) {}
 
   static String[] parts(String text) {
@@ -62,7 +62,7 @@ final class TableNames {
     }
   }
 
-  /** Rows of the table that Spark has cached are read anew the next time. */
+  /** Makes Spark read the table again if it has cached rows of it. */
   static void refreshCached(LakeCatalog catalog, Identifier table) {
     if (!Sessions.active().sharedState().cacheManager().isEmpty()) {
       CachedRows.refresh(nameParts(catalog, table));

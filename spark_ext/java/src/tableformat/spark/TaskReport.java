@@ -12,7 +12,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.executor.OutputMetrics;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** What a task tells the commit: bytes whose form `task_reports.py` states. */
+/** The message of a task to the commit, as bytes in the format that `task_reports.py` defines. */
 final class TaskReport {
   private TaskReport() {}
 
@@ -22,7 +22,7 @@ final class TaskReport {
     return of(Json.object(), files, positions, prefixes, refusedRows);
   }
 
-  /** `header` has what the report says besides. */
+  /** `header` has the other contents of the report. */
   static WriterCommitMessage of(
       ObjectNode header, List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes,
       RefusedRows refusedRows)
@@ -55,7 +55,7 @@ final class TaskReport {
     return TaskMessage.of(bytes(header, pieces));
   }
 
-  /** SP-51: bytes and rows written, where Spark shows them for each task and stage. */
+  /** SP-51: counts bytes and rows written, which Spark displays for each task and stage. */
   private static void countOutput(List<DataFiles.NewDataFile> files) {
     OutputMetrics output = TaskContext.get().taskMetrics().outputMetrics();
     output.setBytesWritten(files.stream().mapToLong(file -> file.file().sizeBytes()).sum());
@@ -80,7 +80,7 @@ final class TaskReport {
     return bytes.toByteArray();
   }
 
-  /** The reports of the tasks that ended, for Python. */
+  /** The reports of the finished tasks, for Python. */
   static byte[][] parts(WriterCommitMessage[] messages) {
     List<byte[]> parts = new ArrayList<>();
     for (WriterCommitMessage message : messages) {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** Travels to the executors and writes there. */
+/** Serialized and sent to the executors, where it creates writers. */
 final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory {
   private static final byte[] NOTHING = {};
 
@@ -52,12 +52,12 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     return new DataFiles(plan, hadoop, partition, String.format("%05d-%d-%s", partition, task, epoch));
   }
 
-  /** The same for rows that are deleted as well. */
+  /** The same, but rows can also be deleted. */
   static final class OfDelta implements DeltaWriterFactory {
     private final TaskWriters rows;
     private final int lineageColumns;
 
-    /** Each row is written with so many columns of row lineage behind its own, the row id first. */
+    /** Each row is written with `lineageColumns` columns of row lineage after its own, the row id first. */
     OfDelta(TaskWriters rows, int lineageColumns) {
       this.rows = rows;
       this.lineageColumns = lineageColumns;
@@ -69,7 +69,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
   }
 
-  /** New rows, and where they replace others the values by which they do (SQ-34). */
+  /** Writes new rows. If they replace others, also collects the values by which they do (SQ-34). */
   private static final class Rows implements DataWriter<InternalRow> {
     private final DataFiles files;
     private final RefusedRows refused;
@@ -108,7 +108,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
   }
 
-  /** Rows to delete, by file and position, and new ones. */
+  /** Collects rows to delete, by file and position, and writes new rows. */
   private static final class Delta implements DeltaWriter<InternalRow> {
     private final DataFiles files;
     private final RefusedRows refused;
@@ -134,7 +134,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
       add(null, row);
     }
 
-    /** Spark 4 tells new rows from new versions of rows. */
+    /** Called by Spark 4, which distinguishes new rows from new versions of rows. */
     public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
       add(metadata, row);
     }
@@ -144,7 +144,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
       add(metadata, row);
     }
 
-    /** What is null of the lineage is inherited: a new row's id, and the number of its last change, which is this. */
+    /** Null lineage columns are inherited: the id of a new row, and the sequence number of the last change, which is this commit. */
     private void add(InternalRow metadata, InternalRow given) throws IOException {
       InternalRow row = given.numFields() > columnCount ? ofTable(given) : given;
       if (refused.refuses(row) || refused.failsWrite()) {
@@ -158,7 +158,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
       }
     }
 
-    /** SP-95: where the statement names metadata columns Spark has them behind the table's in each row. */
+    /** SP-95: the row without metadata columns. If the statement names some, Spark appends them to the columns of the table. */
     private InternalRow ofTable(InternalRow row) {
       Object[] values = new Object[columnCount];
       for (int i = 0; i < columnCount; i++) {

@@ -6,7 +6,7 @@ import java.util.List;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
-/** Views that a procedure makes in the session: Python says of what they are, in SQL. */
+/** Temporary views that a procedure creates in the session. Python describes them in SQL. */
 final class TemporaryViews {
   private TemporaryViews() {}
 

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
 
-/** Partition transforms that Python describes: {"transform": "bucket", "width": 16, "column": ["a"]}. */
+/** Partition transforms in Python's description: {"transform": "bucket", "width": 16, "column": ["a"]}. */
 final class TransformJson {
   private TransformJson() {}
 

@@ -22,9 +22,9 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The partition transforms as functions of the catalog: `lake.system.bucket(16, id)`, `lake.system.days(ts)`. Spark clusters
- * and sorts rows by them before a write, in the JVM, because a call to Python for every row would cost more than the write. The
- * transforms of Python's writers are PyIceberg's. Spark finds the methods named `invoke` by their parameter types.
+ * The partition transforms as functions of the catalog: `lake.system.bucket(16, id)`, `lake.system.days(ts)`. Spark clusters and sorts rows
+ * by them before a write. They are implemented in the JVM, because a call to Python for every row would cost more than the write. Python's
+ * writers use PyIceberg's transforms. Spark finds the methods named `invoke` by their parameter types.
  */
 final class Transforms {
   static final String[] NAMES = {"bucket", "truncate", "years", "months", "days", "hours"};
@@ -33,7 +33,7 @@ final class Transforms {
 
   private Transforms() {}
 
-  /** Null when there is no function of that name. */
+  /** Null if no function of that name exists. */
   static UnboundFunction named(String name) {
     if (name.equals(RangePlaceFunction.NAME)) {
       return new RangePlaceFunction();
@@ -44,7 +44,7 @@ final class Transforms {
     return Arrays.asList(NAMES).contains(name) ? new Unbound(name) : null;
   }
 
-  /** Whether it is a function of this catalog, and not one of the same name of another. */
+  /** Whether the call is of a function of this catalog, rather than one of the same name in another catalog. */
   static boolean isOurs(UserDefinedScalarFunc call) {
     return Arrays.asList(NAMES).contains(call.name()) && call.canonicalName().startsWith(CANONICAL + call.name());
   }
@@ -86,7 +86,7 @@ final class Transforms {
       return type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
     }
 
-    /** Tables have no integers of less than 32 bits. */
+    /** Tables do not have integers of less than 32 bits. */
     private static DataType widened(DataType type) {
       return isWhole(type) ? DataTypes.IntegerType : type;
     }
@@ -101,7 +101,7 @@ final class Transforms {
     }
   }
 
-  /** Public, as all that follow: Spark calls them from code that it generates. */
+  /** Public, like all classes below, because Spark calls it from generated code. */
   public static final class Bucket implements Reducing<Integer> {
     private final DataType source;
 
@@ -219,7 +219,7 @@ final class Transforms {
       return new DataType[] {source};
     }
 
-    /** A day is a date, as in Iceberg; the others are numbers of years, months and hours since 1970. */
+    /** A day is a date, as in Iceberg. Years, months and hours are numbers since 1970. */
     @Override public DataType resultType() {
       return name.equals("days") ? DataTypes.DateType : DataTypes.IntegerType;
     }

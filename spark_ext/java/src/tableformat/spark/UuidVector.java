@@ -9,7 +9,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A column of uuids, sixteen bytes each, as the strings that Spark has them as. */
+/** Presents a column of UUIDs, 16 bytes each, as strings, which is Spark's type for them. */
 final class UuidVector extends ColumnVector {
   private final ColumnVector bytes;
 

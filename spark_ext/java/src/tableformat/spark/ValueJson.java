@@ -14,14 +14,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's internal values as JSON.
+ * Converts Spark's internal values to JSON.
  *
  * <pre>
  * {"literal": "12", "type": "long"}   {"array": [...]}   {"map": [[key, value], ...]}   {"struct": [[name, value], ...]}
  * </pre>
  *
- * A literal is text of the internal value (days, micros, base64 of bytes), or null. Of text that is no UTF-8 it has the
- * type "text that is no UTF-8", which no column has (SP-96).
+ * A literal is the internal value as a string (days, microseconds, base64 of bytes), or null. The literal of a string that is not valid
+ * UTF-8 has the type "text that is no UTF-8", which no column has (SP-96).
  */
 final class ValueJson {
   private static final String NO_TEXT = "text that is no UTF-8";
@@ -43,7 +43,7 @@ final class ValueJson {
     return literal(value, type);
   }
 
-  /** Of a value without parts, or of null. */
+  /** A literal of a value that is not nested, or of null. */
   static ObjectNode literal(Object value, DataType type) {
     ObjectNode result = Json.object().set("type", Json.type(type));
     if (value == null) {
@@ -55,7 +55,7 @@ final class ValueJson {
     return result.put("literal", value instanceof byte[] bytes ? Base64.getEncoder().encodeToString(bytes) : value.toString());
   }
 
-  /** Spark's strings may have any bytes, and those that are no UTF-8 would all become the same character. */
+  /** Whether the string is valid UTF-8. Spark's strings can contain any bytes, and all invalid ones would become the same character. */
   static boolean isText(UTF8String value) {
     return UTF8String.fromString(value.toString()).equals(value);
   }

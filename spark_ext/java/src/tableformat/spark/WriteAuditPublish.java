@@ -3,7 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** What the session says of where writes go that are looked at before others see them; Python knows which tables listen. */
+/** The session's settings for writes that are audited before they are published. Python knows which tables support them. */
 final class WriteAuditPublish {
   private WriteAuditPublish() {}
 
@@ -12,7 +12,7 @@ final class WriteAuditPublish {
     return SQLConf.get().getConfString("spark.wap.branch", null) != null;
   }
 
-  /** The arguments, and what the session says. */
+  /** Adds the settings of the session to the arguments. */
   static ObjectNode added(ObjectNode arguments) {
     put(arguments, "wap_branch", "spark.wap.branch");
     put(arguments, "wap_id", "spark.wap.id");
