@@ -65,7 +65,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   private boolean isReported = false;
 
-  /** Whether this is the scan of a stream. The options of streams differ, although some have the same names as those of batch reads. */
+  /** Whether this is the scan of a stream. Streams have different options, some of which have the same names as those of batch reads. */
   private boolean isOfStream = false;
 
   LakeScan(

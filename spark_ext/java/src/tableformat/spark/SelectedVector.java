@@ -44,7 +44,7 @@ final class SelectedVector extends ColumnVector {
     return vector.hasNull();
   }
 
-  /** An upper bound: nulls of rows that are not selected count too. Spark asks only whether it is zero. */
+  /** An upper bound: nulls of rows that are not selected are also counted. Spark only checks whether it is zero. */
   @Override public int numNulls() {
     return vector.numNulls();
   }
