@@ -105,9 +105,13 @@ def delete_range(
 )
 def delete_ranges(table: Table, *, source: Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
     """Delete the ranges given by the rows of another table. No row of this table is read."""
-    # PR-28: all rows of the source are in memory.
-    result = table.delete_ranges(source.scan().to_arrow(), mode=mode, dry_run=dry_run, **named_commit(commit))
+    result = table.delete_ranges(_ranges_of(source), mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
+
+
+def _ranges_of(source: Table) -> pa.Table:
+    """PR-28: all rows of the table, in memory."""
+    return source.scan().to_arrow()
 
 
 @procedure(
