@@ -1,4 +1,4 @@
-"""The catalog of these tests."""
+"""The catalog that the commit tests share."""
 
 from __future__ import annotations
 

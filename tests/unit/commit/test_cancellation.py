@@ -1,4 +1,4 @@
-"""Jobs and commits whose caller no longer waits."""
+"""Jobs and commits whose caller has stopped waiting."""
 
 from __future__ import annotations
 

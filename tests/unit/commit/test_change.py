@@ -1,4 +1,4 @@
-"""What a change of a table may say of itself."""
+"""The combinations of operation, kind and files that a table change accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns are renamed, dropped or no key any more between the moment when a delete is made and its commit."""
+"""Columns that are renamed, dropped or removed from the key between planning a delete and committing it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(*given: dict[str, Any]) -> pa.Table:
 
 
 def another(table: tf.Table) -> tf.Table:
-    """What somebody else has loaded."""
+    """The table as another process would load it."""
     assert table.catalog is not None
     loaded = table.catalog.load_table(table.name)
     assert isinstance(loaded, tf.Table)
@@ -113,12 +113,12 @@ DELETES: dict[str, Callable[[tf.Table], Any]] = {
     "blind": lambda table: table.replace_interval(rows(), on="note", lower=None, upper="a", blind=True),
     "transaction": in_transaction,
 }
-"""Rows without a note, of which the handle knows one."""
+"""Deletes of rows without a note; the handle knows one such row."""
 
 
 @pytest.mark.parametrize("delete", DELETES.values(), ids=DELETES)
 def test_a_delete_by_a_column_that_was_dropped_takes_no_row(table: tf.Table, delete: Callable[[tf.Table], Any]) -> None:
-    """CP-35: no row has a note any more, and the handle asked for those that had none while there were notes."""
+    """CP-35: no row has a note any more, and the delete was meant for the rows without a note while the column existed."""
     drop_note(table)
     with pytest.raises((UnknownColumnError, CommitConflictError), match="note"):
         delete(table)
@@ -165,8 +165,8 @@ def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> 
 @pytest.mark.parametrize("encoding", ["range", "equality"])
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_staged_rows_are_not_replaced_by_another_key(table: tf.Table, refreshed: bool, encoding: str) -> None:
-    """CP-36: by the key of when the rows were written (7, 1) and (7, 2) would go; a prefix that is no whole key says
-    itself what it takes."""
+    """CP-36: the key at the time when the rows were written would delete (7, 1) and (7, 2). A prefix of the key does
+    not depend on the key: it states itself which rows it deletes."""
     table.set_properties({"write.delete.prefix-encoding": encoding})
     by_prefix = table.new_write(kind="replace", prefix=["a"])
     table.set_key(["a"])

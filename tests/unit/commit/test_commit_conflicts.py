@@ -1,4 +1,4 @@
-"""The conflict table, cell by cell: ours was planned, theirs was committed, ours tries to commit."""
+"""The conflict table, cell by cell: our change is planned, theirs is committed, then ours tries to commit."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class TestRowDelta:
             commit_change(v3, again)
 
     def test_vector_beside_deletes_of_values(self, catalog: EmbeddedCatalog, table: Table) -> None:
-        """CP-10: of positions alone. Those who delete by value go on to, whatever vectors there are."""
+        """CP-10: only position deletes conflict with new vectors. Deletes by value commit beside any vector."""
         v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
         target = data_file(v3, "a.parquet")
         v3 = theirs(v3, append(target, data_file(v3, "b.parquet")))
@@ -260,7 +260,7 @@ class TestRewrite:
 
     @pytest.mark.parametrize("keyed_first", [True, False])
     def test_position_delete_beside_others(self, table: Table, keyed_first: bool) -> None:
-        """CP-8: in whatever order they came, and whatever else they delete."""
+        """CP-8: regardless of the order of the commits and of the other deletes in them."""
         ours = rewrite(table, "a.parquet")
         others = [
             delete_blindly(equality_delete(table, "late.parquet")),
@@ -308,7 +308,7 @@ class TestRewrite:
 
     @pytest.mark.parametrize("names", [("e.parquet", "late.parquet"), ("late.parquet", "e.parquet")])
     def test_delete_that_came_and_was_dropped_beside_an_older_one(self, table: Table, names: tuple[str, str]) -> None:
-        """CP-9: the older one is none of its business, and hides nothing."""
+        """CP-9: dropping the older delete does not concern the rewrite, and does not hide the newer one."""
         ours = rewrite(table, "a.parquet")
         after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
         for name in names:
@@ -344,7 +344,7 @@ class TestRewrite:
 
 class TestConversion:
     def test_every_older_file_was_searched(self, table: Table) -> None:
-        """CP-11: data newer than the delete is none of its business."""
+        """CP-11: data newer than the delete does not concern the conversion."""
         added = (position_delete(table, "p.parquet", named(table, "a.parquet"), [0]),)
         resolved = ("a.parquet", "b.parquet")
         ours = conversion(table, "e.parquet", "r.parquet", resolved=resolved, added_delete_files=added)
@@ -435,7 +435,8 @@ class TestConversion:
 
 
 def test_rewritten_delete_files_must_be_live(table: Table) -> None:
-    """CP-4: the same deletes in other files; whoever removed one of them meanwhile wins."""
+    """CP-4: the same deletes in other files. If another writer has removed one of the rewritten files, that writer
+    wins."""
     merged = range_delete(table, "merged.parquet", sequence_number=2)
     ours = planned(
         table,
@@ -493,8 +494,8 @@ def test_changes_that_contradict_themselves(table: Table) -> None:
 
 
 def test_that_nothing_matched_is_a_decision_too(table: Table) -> None:
-    """CP-5, CP-17: a change of no files that read the table meets the rows that came since; one that read nothing does
-    not."""
+    """CP-5, CP-17: a change without files that read the table conflicts with rows that were added since; a change that
+    read nothing does not."""
     reads, blind = (planned(table, kind) for kind in (ChangeKind.SCAN_BASED, ChangeKind.ROW_DELTA))
     commit_change(table, append(data_file(table, "theirs.parquet")))
     assert not commit_change(table, blind).committed

@@ -39,7 +39,7 @@ def test_batch_that_is_repeated_is_committed_once(table: Table) -> None:
 
 
 def test_older_batch_of_a_writer_that_counts(table: Table) -> None:
-    """CP-14: a batch at or below the stored one is applied, whatever type the number came in."""
+    """CP-14: a batch with the stored number or a lower one counts as applied, regardless of the type of the number."""
     table = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7).table
     assert commit_change(
         table, append(data_file(table, "b.parquet")), application_id="app", batch_id="6"

@@ -1,4 +1,4 @@
-"""Manifests of a snapshot: what is carried, rewritten and merged, and which numbers the entries keep."""
+"""Manifests of a snapshot: which are kept, rewritten or merged, and which sequence numbers their entries keep."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_the_id_of_a_snapshot_is_positive_and_new(table: Table, monkeypatch: pyt
 
 
 def test_a_manifest_of_an_earlier_attempt_serves_the_same_change_alone(table: Table) -> None:
-    """CP-2, CP-16: a change that is planned anew for each attempt removes other files."""
+    """CP-2, CP-16: a change that is planned again for each attempt removes other files."""
     table = commit_change(table, append(*(data_file(table, f"{name}.parquet") for name in "abc"))).table
     producer = SnapshotProducer(table.metadata, {})
     head = head_view(table.metadata, table.io, "main")
@@ -343,7 +343,7 @@ def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pyte
 
 
 def partitioned_by_a_dropped_column(catalog: tf.Catalog, name: str, column: pa.DataType, values: list[Any]) -> tf.Table:
-    """Rows 1 and so on of spec 0, with partitions of a column `p` that the table has lost since."""
+    """A table whose rows (ids from 1) are in spec 0, partitioned by a column `p` that the test drops later."""
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", column)])
     found = catalog.create_table(f"db.{name}", schema, key=["id"], partition_by=["p"])
     found.append(pa.table({"id": range(1, len(values) + 1), "p": pa.array(values, column)}, schema=schema))

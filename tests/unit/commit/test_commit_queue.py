@@ -1,4 +1,4 @@
-"""Writers of one table that commit in turn: order, crashes, those who hang, and doing without."""
+"""The commit queue of one table: order of writers, crashes, hanging writers, and commits without the queue."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_place_that_is_given_back_is_free_though_another_process_has_the_file(
 
 @needs_locks
 def test_only_who_hangs_is_passed_by(path: str) -> None:
-    """CP-26: whoever comes next waits for those who queue behind the one that hangs."""
+    """CP-26: a new writer waits for the writers that are queued behind the one that hangs."""
     queue = CommitQueue(path, TABLE)
     hanging, patient, last = queue.take(), queue.take(), queue.take()
     patient.wait(0.02)

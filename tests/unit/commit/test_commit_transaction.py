@@ -1,4 +1,4 @@
-"""Commits against a real catalog: what lands, what is retried, what stays behind when a commit fails."""
+"""Commits to a real catalog: which changes land, which are retried, and which files are left when a commit fails."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_every_committed_snapshot_is_read_by_pyiceberg(table: Table) -> None:
 
 
 def test_files_of_one_commit_share_its_sequence_number(table: Table) -> None:
-    """CP-2: rows and the deletes that make room for them carry the same number."""
+    """CP-2: new rows and the deletes of the rows that they replace have the same sequence number."""
     change = TableChange(
         operation=Operation.OVERWRITE,
         added_data_files=(data_file(table, "a.parquet"),),
@@ -113,7 +113,7 @@ def test_files_of_one_commit_share_its_sequence_number(table: Table) -> None:
 
 
 def test_sequence_numbers_run_across_branches(table: Table) -> None:
-    """CP-2: the table's last number counts, whatever the ref."""
+    """CP-2: the next number follows the last one of the table, not of the ref."""
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     table = set_branch(table, "ingest", **{"min-snapshots-to-keep": 7})
     on_branch = commit_change(table, append(data_file(table, "b.parquet")), ref="ingest")
@@ -312,7 +312,8 @@ def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog
     catalog.after = interrupt
     with pytest.raises(CommitInterruptedError) as interrupted:
         commit_change(table, append(data_file(table, "a.parquet", [7])))
-    # Both: whoever ends on Ctrl-C still does, and whoever removes staged files of failed commits leaves these.
+    # Both classes: code that ends on Ctrl-C still ends, and code that removes staged files of failed commits keeps
+    # these.
     assert isinstance(interrupted.value, KeyboardInterrupt)
     assert isinstance(interrupted.value, CommitStateUnknownError)
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
@@ -321,7 +322,7 @@ def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog
 def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_interrupt(
     table: Table, catalog: FaultyCatalog
 ) -> None:
-    """CP-13, CP-51: an exit stays an exit, with its code, and only Ctrl-C is told as Ctrl-C."""
+    """CP-13, CP-51: an exit stays an exit with its exit code; only Ctrl-C is raised as an interrupt."""
 
     def end() -> None:
         raise SystemExit(3)
@@ -345,7 +346,7 @@ def test_a_commit_leaves_the_settings_of_its_branch(table: Table, catalog: Fault
 
 
 def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: FaultyCatalog) -> None:
-    """RP-1: whatever staged them; other changes go on."""
+    """RP-1: regardless of the operation that staged the rows. Changes without rows are committed."""
     table = new_table(catalog, properties={RANGE_PARTITIONS: '{"version": 99}'})
     with pytest.raises(UnsupportedFeatureError, match="newer version"):
         commit_change(table, append(data_file(table, "a.parquet")))
@@ -367,7 +368,7 @@ def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeyp
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog, version: str) -> None:
-    """CP-18: a clear refusal is no unknown outcome, and not asked for again."""
+    """CP-18: a clear refusal is not an unknown outcome, and the request is not repeated."""
     table = catalog.create_table("db.v", table.schema(), properties={"format-version": version})
     files = metadata_files(table)
     asked: list[None] = []
@@ -411,7 +412,7 @@ def test_two_refs_move_in_one_commit(table: Table) -> None:
 
     outcome = commit_change(table, Published(append(data_file(table, "b.parquet"))), ref="ingest")
     assert live(outcome.table) == live(outcome.table, "ingest") == {"a.parquet": 1, "b.parquet": 2}
-    # The second requirement of one type counts too: main has moved since.
+    # If a change has two requirements of one type, the second one is checked too: main has moved in the meantime.
     with table.transaction() as transaction:
         transaction.set_properties({"commit.retry.num-retries": "1"})
     with pytest.raises(CommitConflictError, match="main has changed"):

@@ -59,7 +59,7 @@ SINCE: dict[str, Callable[[tf.Table], Any]] = {
 @pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("kind", ["append", "replace"])
 def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since: str) -> None:
-    """CP-23: whatever became of them since."""
+    """CP-23: regardless of what happened to the files after their commit."""
     write = table.new_write(kind=kind)
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
     first = table.commit(write, staged)
@@ -151,7 +151,7 @@ def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: t
 def test_only_what_was_committed_since_the_write_began_is_read(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CP-23: a commit costs the same whatever the table holds."""
+    """CP-23: the cost of a commit does not depend on the size of the table."""
     for number in range(10, 30):
         table.append(rows_of(number))
     read: list[int] = []
@@ -170,7 +170,7 @@ def test_only_what_was_committed_since_the_write_began_is_read(
 
 
 def add_again(table: tf.Table, *, times: int = 1) -> None:
-    """What a writer without the check does: the newest data file comes once more, each time in a commit of its own."""
+    """Add the newest data file again, as a writer without the check does; each time in its own commit."""
     newest = max(
         live_data_files(table.refresh()),
         key=lambda file: file.sequence_number or 0,

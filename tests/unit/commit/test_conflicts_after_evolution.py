@@ -1,4 +1,5 @@
-"""Files that others added under a schema or spec that the change was not planned with are judged by the head's."""
+"""Concurrently added files of a schema or spec that is newer than the planned change: they are read by the head's
+metadata."""
 
 from __future__ import annotations
 

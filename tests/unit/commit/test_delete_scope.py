@@ -1,4 +1,4 @@
-"""Deletes of one partition, and by columns, beside changes of specs and schemas (CP-12, CP-35)."""
+"""Deletes of one partition, and deletes by columns, with concurrent changes of specs and schemas (CP-12, CP-35)."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_column_dropped_during_the_commit_of_a_delete(catalog: FaultyCatalog) ->
 
 
 def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: FaultyCatalog) -> None:
-    """CP-12: the delete is of the default spec, and would miss the rows of the other; once these are gone it may come,
-    whatever else is there."""
+    """CP-12: the delete has the default spec and would miss the rows of the other spec. It can be committed when these
+    rows are gone, regardless of the other files."""
     table = new_table(catalog, partitioned=True)
     table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
     with table.update_spec() as update:

@@ -1,4 +1,4 @@
-"""What snapshots say of the program that made them."""
+"""Entries of a snapshot summary that describe the program that wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ctrl-C after the catalog has a commit, wherever it comes: files that the table may name stay, and it is told."""
+"""Ctrl-C at any moment after the catalog has accepted a commit: files that the table may reference are kept, and the
+error reports the commit."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ STATISTICS: dict[bool, Act] = {
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[tf.Table]:
-    """Six files, of which two range deletes reach some."""
+    """A table of six files; two range deletes cover rows of some of them."""
     found = keyed_table(tmp_path, partition_by=("bucket(2, id2)",))
     for number in range(6):
         found.append(rows("a", [number]))
@@ -63,7 +64,7 @@ def table(tmp_path: Path) -> Iterator[tf.Table]:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_ctrl_c_while_a_commit_is_reported_loses_no_file(table: tf.Table, act: str) -> None:
-    """CP-51: it had removed the files of the commit, or had been told as if nothing had happened."""
+    """CP-51: the files of the commit used to be removed, or the error did not mention the commit."""
 
     def interrupt(report: Report) -> None:
         if isinstance(report, CommitReport):
@@ -85,7 +86,7 @@ def test_ctrl_c_while_a_commit_is_reported_loses_no_file(table: tf.Table, act: s
 def test_statistics_whose_commit_was_interrupted_stay(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], has_partitions: bool
 ) -> None:
-    """CP-51: the file was removed although the table names it by then."""
+    """CP-51: the file used to be removed although the table already referenced it."""
     commit = EmbeddedCatalog.commit_table
 
     def interrupted(*arguments: Any) -> None:
@@ -124,7 +125,7 @@ PREPARED: dict[str, tuple[Act, Act]] = {
     "statistics": (ACTS["append"], STATISTICS[False]),
     "partition statistics": (ACTS["append"], STATISTICS[True]),
 }
-"""What makes work for an act, and the act."""
+"""For each name: a function that prepares the table so that the operation has work to do, and the operation."""
 
 
 class _Interrupts:
@@ -233,8 +234,8 @@ def test_the_error_of_an_exit_is_pickled_with_its_code() -> None:
 def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """CP-18, CP-51: a table that is upgraded meanwhile needs no position delete file, but a vector. The verb raised,
-    and removed the vector that it had committed."""
+    """CP-18, CP-51: if the table is upgraded concurrently, the position delete file is replaced by a vector. The
+    operation used to raise an error, and removed the vector that it had committed."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1, 2, 3]))
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
@@ -259,7 +260,7 @@ def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
 @pytest.mark.parametrize("snapshot_id", [None, 17], ids=["metadata alone", "a snapshot"])
 @pytest.mark.parametrize("sent", [Sent.IN_FLIGHT, Sent.APPLIED])
 def test_what_is_told_has_happened_only_where_the_catalog_said_so(sent: Sent, snapshot_id: int | None) -> None:
-    """CP-51: whoever repeats a change that happened makes it twice."""
+    """CP-51: a caller that repeats a change that happened would apply it twice."""
     fate = CommitFate()
     fate.sent, fate.snapshot_id = sent, snapshot_id
     told = str(fate.told(KeyboardInterrupt()))

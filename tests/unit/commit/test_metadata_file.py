@@ -1,4 +1,4 @@
-"""The content of metadata files, of which the snapshots are joined from what was written before."""
+"""The content of metadata files; their snapshots are concatenated from JSON that was written before."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def whole(metadata: TableMetadata) -> Any:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_content_is_that_of_the_model(tmp_path: Path, version: int) -> None:
-    """Snapshots that are added, that expire from the front and from between, of tables by turns, and those of a table
-    that was loaded anew."""
+    """Snapshots that are added and that expire, the oldest ones and others; two tables by turns, and a table that is
+    loaded again."""
     with tf.open_catalog(str(tmp_path)) as catalog:
         catalog.create_namespace("db")
         properties = {"format-version": str(version), "write.metadata.compression-codec": "none"}

@@ -1,4 +1,4 @@
-"""Updates of metadata: what is applied here is what PyIceberg makes of the same update."""
+"""Metadata updates: applying an update gives the same metadata as in PyIceberg."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def next_of(metadata: TableMetadata, **changes: Any) -> AddSnapshotUpdate:
 
 
 def test_a_snapshot_that_was_made_for_an_older_state_is_refused(metadata: TableMetadata) -> None:
-    """CP-2: whatever ref it is for, and though nothing but its number says so."""
+    """CP-2: regardless of the ref, and although only its sequence number shows it."""
     once = apply_updates(metadata, "before", [added(metadata), ref(77)])
     with pytest.raises(CommitFailedException, match=f"number {once.last_sequence_number} is taken"):
         apply_updates(once, "before", [ref(77, "other"), next_of(metadata)])
@@ -132,7 +132,7 @@ def test_a_table_is_upgraded_once(metadata: TableMetadata) -> None:
 
 
 def test_a_snapshot_whose_parent_expires_goes_on_naming_it(metadata: TableMetadata) -> None:
-    """What follows a table snapshot by snapshot sees that history is missing."""
+    """A reader that follows a table snapshot by snapshot notices that history is missing."""
     first, second = metadata.snapshots
     updates = [RemoveSnapshotRefUpdate(ref_name="first"), RemoveSnapshotsUpdate(snapshot_ids=[first.snapshot_id])]
     after = apply_updates(metadata, "before", updates)

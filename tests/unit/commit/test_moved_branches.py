@@ -1,4 +1,4 @@
-"""A branch is moved to where rows are that a verb, which decides by reading, has seen deleted: CP-22."""
+"""CP-22: a branch is moved to a snapshot with rows that a scan-based operation has seen as deleted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DELETES: dict[str, Callable[[tf.Table], Any]] = {
     "positions": lambda table: table.delete("id = 2", mode="scan"),
     "data file": lambda table: table.delete("id > 0", mode="scan"),
 }
-"""What deletes the row with id 2, and in the end all rows of its file."""
+"""Operations that delete the row with id 2; the last one deletes all rows of its file."""
 
 MOVES: dict[str, Callable[[tf.Table, int], Any]] = {
     "rollback": lambda table, before: table.rollback(snapshot_id=before),
@@ -142,7 +142,7 @@ def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> 
 
 
 def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) -> None:
-    """CP-17: nothing to commit is a conclusion from what was read, which others have changed since."""
+    """CP-17: "nothing to commit" is a conclusion from rows that were read, which others have changed in the meantime."""
     catalog = table.catalog
     assert catalog is not None
     behind, also_behind = (catalog.load_table("db.t", branch="b") for _ in range(2))

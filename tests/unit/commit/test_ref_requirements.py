@@ -1,4 +1,4 @@
-"""What a commit that drops snapshots, schemas or specs requires, in catalogs of this process and in catalog servers."""
+"""Requirements of a commit that drops snapshots, schemas or specs, in local catalogs and in catalog servers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_catalog_of_this_process_takes_no_ref_that_came(table: tf.Table) -> No
 
 
 def test_removed_schemas_and_specs_require_which_ones_are_current(table: tf.Table) -> None:
-    """MT-1: a server takes the updates as they are, and one of them may be current again by then."""
+    """MT-1: a server applies the updates without a check, and a removed schema or spec may be the current one again."""
     for name in ("more", "other"):
         with table.update_schema() as update:
             update.add_column(name, LongType())

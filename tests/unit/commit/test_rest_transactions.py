@@ -1,4 +1,4 @@
-"""Several tables in one request to a REST catalog."""
+"""Commits to several tables in one request to a REST catalog."""
 
 from __future__ import annotations
 

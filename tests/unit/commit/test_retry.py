@@ -1,4 +1,4 @@
-"""How often, and after what waits, a commit that lost a race is tried again (`commit.retry.*`)."""
+"""Retries of a commit that lost a race: how many, and after which waits (`commit.retry.*`)."""
 
 from __future__ import annotations
 

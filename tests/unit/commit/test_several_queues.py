@@ -1,4 +1,4 @@
-"""Commits to several tables queue for each of them, in one order."""
+"""Commits to several tables wait in the queue of each table, always in the same order."""
 
 from __future__ import annotations
 

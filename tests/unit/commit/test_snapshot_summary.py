@@ -1,4 +1,4 @@
-"""FM-18: what a summary counts of each kind of file; engines answer COUNT(*) from the totals."""
+"""FM-18: the counts that a summary has for each kind of file; engines answer COUNT(*) from the totals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def files_of_each_kind(table: Table, prefix: str) -> tuple[tuple[DataFile, ...],
 
 
 def sizes(*files: DataFile | DeleteFile) -> int:
-    """Vectors share their file: theirs is that of their blob."""
+    """The size of files in bytes. Vectors share a file, so a vector counts with the size of its blob."""
     return sum(getattr(file, "content_size_bytes", None) or file.file_size_bytes for file in files)
 
 

@@ -1,4 +1,4 @@
-"""Files that came and went between two snapshots."""
+"""Files that were added and removed between two snapshots."""
 
 from __future__ import annotations
 

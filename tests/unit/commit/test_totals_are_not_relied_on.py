@@ -1,4 +1,4 @@
-"""Totals of a summary are optional, and other writers leave them out or get them wrong: no answer depends on them."""
+"""Totals in a summary are optional, and other writers omit them or write wrong ones: no result depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which deletion vectors leave with data files, and what of a fate an error tells."""
+"""Deletion vectors that are removed with their data files, and the outcome of a commit that an error reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_vectors_leave_with_their_data_files_alone(table: Table) -> None:
-    """CP-20: not that of another data file in the same Puffin file, and no other delete."""
+    """CP-20: the vector of another data file in the same Puffin file stays, as do all other deletes."""
     head = head_view(table.metadata, table.io, "main")
     change = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(committed(table, "a.parquet"),))
     found = with_vectors_of_removed_data(change, head)

@@ -1,4 +1,4 @@
-"""LK-12: the progress of streaming writers in snapshot summaries survives our commits and expiry."""
+"""LK-12: our commits and expiry keep the progress of streaming writers in snapshot summaries."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_rollback_goes_back_in_progress_too(catalog: Catalog) -> None:
 
 
 def test_connectors_of_kafka_have_progress_of_their_own(catalog: Catalog) -> None:
-    """LK-12: a commit of one group leaves the offsets of another as they are."""
+    """LK-12: a commit of one group does not change the offsets of another."""
     table = written_by_a_stream(catalog)
     stated = {"kafka.connect.offsets.control.other": '{"0":1}', "kafka.connect.commit-id": "d"}
     table.append(ROWS, snapshot_properties=stated)
