@@ -1,6 +1,6 @@
-"""Tables built commit by commit with this library's writers, without a catalog: what scans are tested on.
+"""Tables that are built commit by commit with this library's writers and without a catalog; the scan tests use them.
 
-`tableformat.testing.table_builder` is for whole tables; here every file is in the hand of the test.
+`tableformat.testing.table_builder` builds whole tables; here the test controls every file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readers of batches that several threads share, that fail, and that are left half-read."""
+"""Batch readers that several threads share, that fail, or that are not read to the end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_threads_share_a_reader(table: tf.Table, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["scan", "filter", "changes"])
 def test_a_reader_that_failed_has_not_come_to_its_end(table: tf.Table, name: str) -> None:
-    """Whoever tries again after the error would take the rows that came before it for all of them."""
+    """A caller that reads again after the error would otherwise take the rows before it for the whole result."""
     path = local_path(live_data_files(table)[-1].file_path)
     assert path is not None
     Path(path).unlink()

@@ -1,4 +1,4 @@
-"""Data files of other writers whose bytes Parquet calls text, or the reverse."""
+"""Data files of other writers that store binary columns as Parquet strings, or the reverse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES = ["a", "b", "é", "z", None]
 def test_a_filter_goes_by_the_type_of_the_table(
     tmp_path: Path, where: str, numbers: list[int], in_table: pa.DataType, in_file: pa.DataType, literal: str
 ) -> None:
-    """What a row group's statistics say is compared as the column's values are."""
+    """The statistics of a row group are compared in the same way as the values of the column."""
     key = pa.array(VALUES, pa.string()).cast(in_file)
     columns = [key, pa.array(range(len(VALUES)), pa.int64())]
     fields = [

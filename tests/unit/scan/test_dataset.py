@@ -1,4 +1,5 @@
-"""The dataset door: what DuckDB, Polars and pyarrow push into it, and what it refuses."""
+"""The pyarrow dataset of a table: the filters and projections that DuckDB, Polars and pyarrow push into it, and what it
+rejects."""
 
 from __future__ import annotations
 
@@ -220,7 +221,7 @@ EXPRESSIONS = [
 def test_expressions_that_only_arrow_understands_are_applied_to_the_rows(
     table: TableBuilder, expression: pc.Expression, ids: list[int], columns: list[str] | None
 ) -> None:
-    """Whatever columns the query selects, those that the filter reads or not."""
+    """Regardless of the columns that the query selects, whether the filter reads them or not."""
     dataset = table.scan().to_dataset()
     for filtered, more in ((dataset, {"filter": expression}), (dataset.filter(expression), {})):
         found = filtered.to_table(columns=columns, **more)

@@ -1,4 +1,5 @@
-"""Fields of structs that are younger than the data file and have a default: rows without the struct have none (v3)."""
+"""Struct fields with a default that were added after the data file was written: rows whose struct is null stay null
+(v3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dataset that DuckDB gets: rows that are only counted, filters that are no filters of ours, queries that stop
+"""The dataset that DuckDB reads: counts without rows, filters that this library cannot express, and queries that stop
 early."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ print(tf.open_catalog(sys.argv[1]).load_table("db.t").scan().to_dataset().to_tab
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    """Ids 0 to 11 in three files, of which the first has lost 2, and the second 6 and 7."""
+    """Ids 0 to 11 in three files. Id 2 is deleted from the first file, and ids 6 and 7 from the second."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     made = catalog.create_table("db.t", SCHEMA, key=["id"])
@@ -82,7 +82,7 @@ def test_rows_and_their_number_are_those_of_a_table_in_memory(
 
 
 def test_columns_are_those_of_the_table(connection: duckdb.DuckDBPyConnection) -> None:
-    """What marks rows is for DuckDB alone, under a name that no column has in any spelling."""
+    """The marker column is visible only inside DuckDB; its name differs from every column in any spelling."""
     for source in ("lake.db.t", "scanned"):
         assert connection.sql(f"FROM {source}").columns == SCHEMA.names
         assert [row[0] for row in connection.sql(f"DESCRIBE {source}").fetchall()] == SCHEMA.names
@@ -163,8 +163,8 @@ def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: P
 
 
 def test_a_dataset_is_read_though_its_scanners_hold_all_threads_for_files(table: tf.Table, tmp_path: Path) -> None:
-    """pyarrow's scanner waits for the rows on one of its threads for files, of which there are eight: so many scanners
-    waited for each other, and for ever."""
+    """pyarrow's scanner occupies one of its eight I/O threads while it waits for rows. Eight scanners used to wait for
+    each other for ever."""
     table.append(pa.table({"id": range(100, 200_000)}))
     command = [sys.executable, "-c", _ONE_THREAD_FOR_FILES, str(tmp_path / "lake")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -1,4 +1,4 @@
-"""What a plan, its explanation and its report tell: each number once, where it belongs."""
+"""The text of a plan, of its explanation and of its report: each number appears once, in its proper position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scan of which few rows are wanted decodes few."""
+"""A scan that needs few rows decodes few rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> tf.Table:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The row groups of each call, as they are decoded."""
+    """The row groups of each read call, in the order in which they are decoded."""
     found: list[tuple[int, ...]] = []
     stored = reader.read_stored
 
@@ -75,7 +75,7 @@ def test_a_filter_that_nothing_of_the_first_row_group_passes(table: tf.Table, de
 def test_row_groups_that_are_decoded_together_follow_each_other(
     table: tf.Table, decoded: list[tuple[int, ...]]
 ) -> None:
-    """A row group of which every row is deleted is not decoded, and rows behind it keep their positions."""
+    """A row group whose rows are all deleted is not decoded, and the rows after it keep their positions."""
     deleted = {3, *range(2 * _GROUP, 3 * _GROUP), 4 * _GROUP + 1, 7 * _GROUP}
     table.delete(
         f"id = 3 OR id >= {2 * _GROUP} AND id < {3 * _GROUP} OR id = {4 * _GROUP + 1} OR id = {7 * _GROUP}",

@@ -1,4 +1,4 @@
-"""Data files of other writers with nanoseconds in a column of microseconds: deletes take a row by what it reads as."""
+"""Data files of other writers with nanoseconds in a microsecond column: deletes compare the value that a scan returns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def moment(microseconds: int) -> dt.datetime:
 
 @pytest.fixture(params=["small", "large", "codes", "several"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
-    """One file, two rows of those that matter in a row group; a large one has many more behind them, of later."""
+    """A table of one file with two of the tested rows in each row group. A large file has many more, later rows after
+    them."""
     more = ROWS_OF_A_FILE_READ_IN_PARTS if request.param == "large" else 0
     numbers = pa.array([*NANOSECONDS, *range(10**18, 10**18 + more)], pa.int64())
     at = numbers.cast(pa.timestamp("ns"))
@@ -81,7 +82,7 @@ def read(table: Table) -> list[int]:
 
 @pytest.mark.parametrize(("lower", "upper"), [(-2, 0), (-1, 1), (0, 2), (0, 10), (-3, -1), (-10, -2)])
 def test_a_range_delete_takes_the_moments_in_it(table: Table, lower: int, upper: int) -> None:
-    """RD-1, DA-6: digits that the column has no room for are cut off downwards, before 1970 too."""
+    """RD-1, DA-6: digits beyond the column's precision are rounded down, also before 1970."""
     assert read(table) == MICROSECONDS
     table.delete_range(lower=(moment(lower),), upper=(moment(upper),))
     assert read(table) == [each for each in MICROSECONDS if not lower <= each < upper]

@@ -1,9 +1,9 @@
-"""Rows that a filter finds in a later row group are deleted there, and not at the same place of the first one.
+"""Rows that a filter finds in a later row group are deleted there, not at the same offset of the first row group.
 
-Files have twelve rows in row groups of three, and statistics leave some of the groups out:
+Files have twelve rows in row groups of three, and statistics rule out some of the groups:
 
-row groups      |  1 2 3  |  4 5 6  |  7 8 9  |  10 11 12  |
-where id = 8       none      none      read        none
+    row groups      |  1 2 3  |  4 5 6  |  7 8 9  |  10 11 12  |
+    where id = 8       none      none      read        none
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_second_delete_by_scan_finds_rows_behind_deleted_row_groups(table: tf.Ta
 
 
 def test_rows_deleted_by_a_scan_are_not_counted_again(table: tf.Table) -> None:
-    """DA-1, DA-7: what is dead already is no match."""
+    """DA-1, DA-7: a deleted row does not match."""
     assert table.delete("id = 8", mode="scan").deleted_row_count == 1
     assert table.delete("id BETWEEN 7 AND 9", mode="scan").deleted_row_count == 2
 

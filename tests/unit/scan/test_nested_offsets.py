@@ -1,4 +1,4 @@
-"""Nested rows of batches that begin at an offset are read by every engine (DuckDB 2.0 refuses some as they come)."""
+"""Every engine reads nested rows of batches that begin at an offset (DuckDB 2.0 rejects some of them if unchanged)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def table_of(tmp_path: Path, data_type: pa.DataType, row_count: int = 30) -> tup
 
 
 def as_told(rows: list[tuple[Any]], data_type: pa.DataType) -> list[Any]:
-    """What DuckDB gives, with maps as pyarrow has them."""
+    """The rows that DuckDB returns, with maps in pyarrow's form."""
     return [list(row.items()) if pa.types.is_map(data_type) and row is not None else row for (row,) in rows]
 
 

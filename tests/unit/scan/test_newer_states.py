@@ -1,4 +1,4 @@
-"""Snapshots, tags and branches that are newer than the handle are found; those that do not exist are errors."""
+"""Snapshots, tags and branches that are newer than the handle are found; if they do not exist, an error is raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: what is ruled out at each stage, and how deletes travel with tasks."""
+"""Scan plans: the files that each stage rules out, and the deletes of each task."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:
 
 
 def test_files_that_no_span_touches_are_no_tasks(tmp_path: Path) -> None:
-    """RD-10: their bounds decide, and those of the other files are read."""
+    """RD-10: the bounds of the files decide; the other files are read."""
     builder = table(tmp_path)
     for ids in ((1, 2), (5, 6), (8, 9)):
         builder.append(rows(*ids))
@@ -313,7 +313,7 @@ def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
 def test_analyzed_scan_says_what_each_step_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
-    """Files read one by one and many together; a file of which no row is left is not opened."""
+    """Files that are read one by one, and many together; a file without remaining rows is not opened."""
     monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
     builder = table(tmp_path)
     (gone,) = builder.append(rows(6, 7))

@@ -1,4 +1,5 @@
-"""Dates and moments without a zone under a timestamp column, in one file and in several that are read together."""
+"""Dates, and timestamps without a zone, in a timestamp column: in one file, and in several files that are read
+together."""
 
 from __future__ import annotations
 

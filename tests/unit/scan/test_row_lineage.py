@@ -1,4 +1,4 @@
-"""Row ids and the sequence number of a row's last change (v3)."""
+"""Row ids, and the sequence number of the last change of a row (v3)."""
 
 from __future__ import annotations
 

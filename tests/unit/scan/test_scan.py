@@ -1,4 +1,4 @@
-"""Scans end to end, on tables of this library's own files: every form of result gives the same rows."""
+"""Scans end to end on files of this library: every result form returns the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files read together: what a batch may hold, and what is said of one file of many."""
+"""Small files that are read together: the contents of a batch, and errors about one file of many."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_tasks_that_come_one_by_one_are_read_one_by_one(tmp_path: Path, decoded:
 def test_a_dropped_field_of_a_struct_that_deletes_go_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
 ) -> None:
-    """DA-6: it is read to find the rows, and is no field of the struct that is returned."""
+    """DA-6: the field is read to find the rows, and is not part of the struct that is returned."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     struct = pa.struct([("x", pa.string()), ("y", pa.int64())])

@@ -1,4 +1,5 @@
-"""Numbers in structs of which some are null, counted as Iceberg's Java library counts them: not at all there."""
+"""Numbers in structs, some of which are null, with the counts of Iceberg's Java library: it does not count rows whose
+struct is null."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_a_filter_takes_rows_whose_struct_is_null_as_null(table: Table, where: s
 
 
 def test_an_equality_delete_of_null_reaches_rows_whose_struct_is_null(table: Table) -> None:
-    """DA-4: null equals null, whatever its file's counts leave out."""
+    """DA-4: null equals null, even if the counts of the file omit the nulls."""
     schema = table.metadata.schema()
     delete = foreign_equality_delete(
         WriteContext.of(table.metadata, table.iceberg.io),

@@ -1,4 +1,5 @@
-"""An update deletes rows by position and writes them anew: deletes that came meanwhile would miss the new rows."""
+"""An update deletes rows by position and writes them again: deletes that were committed concurrently would miss the new
+rows."""
 
 from __future__ import annotations
 
