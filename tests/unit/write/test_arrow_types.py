@@ -1,4 +1,4 @@
-"""Arrow types that callers have: which a table is made of, and whether their values come back."""
+"""Arrow types of callers: those a table can be created from, and whether their values are read back unchanged."""
 
 from __future__ import annotations
 

@@ -185,7 +185,8 @@ def test_a_stream_in_key_order_fills_one_file_across_buffers(tmp_path: Path) -> 
 def test_row_groups_take_rows_of_several_batches(
     tmp_path: Path, ordered: bool, key: tuple[int, ...], batch_rows: int
 ) -> None:
-    """FM-6: whatever the batches, the rows are those of one batch, in order; the limit of a row group is kept."""
+    """FM-6: however the rows are split into batches, the file has the rows of one batch in order, and keeps the row
+    group limit."""
     given = numbered(300).sort_by([(name, "ascending") for name in KEY]) if ordered else numbered(300)
     reader = pa.RecordBatchReader.from_batches(given.schema, given.to_batches(max_chunksize=batch_rows))
     staged = write_data_files(context(tmp_path, key=key, properties={ROW_GROUP_LIMIT: "50"}), reader)

@@ -44,7 +44,7 @@ def two_data_files(directory: Path) -> tuple[WriteContext, DataFile, DataFile]:
 
 
 def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> None:
-    """FM-11, DA-7: each entry says of its own blob what the footer says, in the data file's own spec and partition."""
+    """FM-11, DA-7: each entry describes its blob as the footer does, with the spec and partition of the data file."""
     ctx, first, second = two_data_files(tmp_path)
     one, other = write_deletion_vectors(ctx, {first: at(1), second: at(0, 1)})
     assert one.file_path == other.file_path
@@ -212,6 +212,6 @@ def test_one_file_of_vectors_for_a_delete_over_partitions(tmp_path: Path) -> Non
     assert {vector.partition for vector in shared} == {("a",), ("b",)}
     assert {vector.partition for vector in shared} == {data.partition for data in live_data_files(table)}
     table.delete("region = 'a' AND id = 3", mode="scan")
-    # The vector of b stays in the shared file, that of a has moved.
+    # The vector of b stays in the shared file; the vector of a has moved.
     assert len({vector.file_path for vector in vectors(table).values()}) == 2
     assert ids(table) == [("a", 1), ("b", 1), ("b", 3)]

@@ -1,4 +1,4 @@
-"""A disk that takes no more bytes is said as such, and leaves no file behind."""
+"""A full disk: the error names the cause, and no file is left."""
 
 from __future__ import annotations
 

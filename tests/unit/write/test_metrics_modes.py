@@ -1,4 +1,4 @@
-"""FM-8: what manifest entries say of columns, as the table's properties ask."""
+"""FM-8: column metrics in manifest entries, as the table's properties request them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) 
 
 
 def test_each_mode_says_what_entries_have(catalog: tf.Catalog) -> None:
-    """FM-8: of a column, and of all others by default; the key keeps bounds that deletes go by."""
+    """FM-8: modes for one column, and the default for all others; the key keeps the bounds that deletes use."""
     modes = {"default": "none", "column.text": "Truncate(3)", "column.price": "counts", "column.place.town": "full"}
     assert written(catalog, {METRICS + name: mode for name, mode in modes.items()}) == {
         "id": (True, 64, 64),

@@ -1,4 +1,4 @@
-"""Optional structs whose children are required: they may be null, and rows, verbs and jobs make them so."""
+"""Optional structs with required children: the struct may be null, and rows, operations and jobs write it as null."""
 
 from __future__ import annotations
 

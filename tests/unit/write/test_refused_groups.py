@@ -1,4 +1,5 @@
-"""A refused row takes along the rows that would replace the same old rows: no message is stored in part (CP-24)."""
+"""If a row is rejected, the rows that would replace the same old rows are rejected too: no message is stored in part
+(CP-24)."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ def test_rows_outside_of_the_interval_are_all_named(table: tf.Table) -> None:
 
 
 def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:
-    """The interval is the caller's, whatever the rows are: what does not fit or lies outside is left out of it."""
+    """The caller sets the interval, regardless of the rows: rows that do not fit or lie outside it are left out."""
     new = rows_of(("a", 1, 1), ("a", 99, 1), ("b", 2, TOO_LARGE))
     result = table.replace_interval(new, on="n", lower=1, upper=2, on_refused="divert")
     assert live_tuples(table.refresh()) == [("a", 1, 1), ("a", 2, 0)]

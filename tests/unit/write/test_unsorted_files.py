@@ -1,4 +1,4 @@
-"""Data files whose rows stay in the order in which they came (FM-28)."""
+"""Data files whose rows keep the order in which they were written (FM-28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that the tests of the writers share: the demo's schema on a local directory."""
+"""Tables that the writer tests share: the schema of the demo, in a local directory."""
 
 from __future__ import annotations
 
