@@ -1,4 +1,4 @@
-"""Rows that are left of some that follow each other."""
+"""The remaining rows of a contiguous range of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One question both ways: which deletes may meet a data file, and which data files a delete may meet."""
+"""One question in both directions: the deletes that may apply to a data file, and the data files that a delete may
+apply to."""
 
 from __future__ import annotations
 

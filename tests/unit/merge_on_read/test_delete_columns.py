@@ -1,4 +1,4 @@
-"""What rows of a data file hold in a column that the file does not have (DA-6)."""
+"""The values that rows of a data file have in a column that the file does not contain (DA-6)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def by(source: int, number: int, transform: Transform[Any, Any]) -> PartitionFie
 
 @pytest.mark.parametrize(("kind", "stored", "expected"), VALUES)
 def test_an_identity_partition_has_the_value_of_every_row(kind: IcebergType, stored: Any, expected: Any) -> None:
-    """DA-6: whatever other fields the spec has."""
+    """DA-6: regardless of the other fields of the spec."""
     fields = (by(2, 0, IdentityTransform()), by(1, 1, BucketTransform(4)), by(3, 2, IdentityTransform()))
     metadata = metadata_of(kind, *fields)
     found = value_where_missing(metadata, file_of("x", 3, stored), metadata.schema().find_field(3))

@@ -1,4 +1,4 @@
-"""Which delete files meet which data files: sequence numbers, scope, paths and bounds."""
+"""Which delete files apply to which data files: sequence numbers, scope, paths and bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every delete of a data file as positions."""
+"""All deletes of a data file as positions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def prefixes(*rows: tuple[str, int]) -> SpanArray:
 
 @pytest.fixture
 def groups_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """What is read of data files: field ids and row groups of each call."""
+    """The field ids and row groups of each read call on a data file."""
     calls: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     read = OpenedFile.read
 
@@ -361,7 +361,7 @@ def test_of_a_large_position_delete_file_only_row_groups_with_the_path_are_read(
 def test_of_a_large_position_delete_file_without_statistics_every_row_group_is_read(
     tmp_path: Path, groups_read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DA-8: a row group of which nothing is known may name the file."""
+    """DA-8: a row group without statistics may name the file."""
     monkeypatch.setattr(delete_loader, "_WHOLE_FILE_BYTES", 0)
     table = pa.table({"file_path": ["/data/1.parquet", "/data/2.parquet"], "pos": pa.array([5, 6], pa.int64())})
     path = tmp_path / "p.parquet"
@@ -413,7 +413,7 @@ def vector_file(tmp_path: Path, *sets: PositionSet) -> list[tuple[Path, dict[str
 
 
 def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
-    """DA-7: several vectors in one Puffin file are told apart by their offset."""
+    """DA-7: several vectors in one Puffin file are distinguished by their offset."""
     data = data_file(sorted_data(tmp_path))
     ignored = position_deletes(tmp_path, "p.parquet", [(data.file_path, 3)], [2147483546, 2147483545])
     for (path, entry), expected in zip(

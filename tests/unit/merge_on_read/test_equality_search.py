@@ -1,4 +1,4 @@
-"""Many keys over many sorted files are few in each of them, and searched there."""
+"""Many keys over many sorted files: each file holds few of them, and these are searched in it."""
 
 from __future__ import annotations
 

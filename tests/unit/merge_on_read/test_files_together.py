@@ -1,4 +1,4 @@
-"""Small files resolved together: which are put together, and what is opened and matched for them."""
+"""Small files that are resolved together: how they are grouped, and which files are opened and matched for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream adds equality deletes one by one: each is looked up in a data file that is not small once."""
+"""A stream that adds equality deletes one by one: each is looked up once in a data file that is not small."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_fewer_deletes_than_before_are_looked_up_anew(table: tf.Table, looked_up
 
 
 def test_a_promoted_column_is_looked_up_anew(tmp_path: Path) -> None:
-    """DA-6: what a delete meets depends on the type that its column has by now."""
+    """DA-6: the rows that a delete applies to depend on the current type of its column."""
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32())]))

@@ -1,4 +1,5 @@
-"""Bounds of delete files against those of many data files at once hold to each data file by itself (DA-4)."""
+"""Comparing bounds of delete files with many data files at once gives the same result as one data file at a time
+(DA-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files that most of many equality deletes meet share one list of them, and its keys are made once."""
+"""Data files that most of many equality deletes apply to share one list of deletes, and its keys are built once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shared_of(deletes: list[DeleteFile], file: DataFile) -> object:
 
 
 def test_a_file_that_most_deletes_meet_gets_all_newer_ones() -> None:
-    """DA-2: those that its bounds rule out are among them, and older ones are not."""
+    """DA-2: deletes that its bounds rule out are included, older deletes are not."""
     meeting, others = deletes_between(0, 9), deletes_between(20, 29, count=5)
     older = deletes_between(0, 9, count=3, first_number=1)
     found = shared_of([*others, *meeting, *older], data(number=5, **bounds(1, 3, 4)))

@@ -1,4 +1,4 @@
-"""Which data files a plan gives the spans of range delete files to, where each lies in a partition."""
+"""The data files to which a plan assigns the spans of range delete files, if each range delete belongs to a partition."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def coverage(tmp_path: Path, *spans: tuple[int, int | None, int | None]) -> Rang
 
 
 def test_range_deletes_of_a_partition_leave_files_of_others_alone(tmp_path: Path) -> None:
-    """RD-3: those that meet no file do not hide the ones after them."""
+    """RD-3: range deletes that apply to no file do not hide the ones after them."""
     found = coverage(tmp_path, (4, None, None), (2, 3, 5), (3, None, None))
     assert found.covered == {2}
     assert list(found.spans) == [1]

@@ -1,4 +1,4 @@
-"""Spans of range delete files, some of which carry them in their entries."""
+"""Loading the spans of range delete files; some files have their spans in the manifest entry."""
 
 from __future__ import annotations
 
