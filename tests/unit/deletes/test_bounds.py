@@ -1,4 +1,4 @@
-"""Bounds of a range delete file in its manifest entry."""
+"""The bounds of a range delete file in its manifest entry."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_prefix_is_bounded_in_every_column_it_binds() -> None:
 
 
 def test_prefixes_are_bounded_by_their_extremes() -> None:
-    """FM-15, RD-10: later columns by all spans, whatever the order of the first."""
+    """FM-15, RD-10: later columns are bounded by all spans, regardless of the order of the first column."""
     spans = spans_of_prefixes(KEY, pa.table({"s": ["a", "b", "c"], "n": [3, -1, 2]}))
     assert entry_bounds(spans) == ({1: b"a", 2: number(-1)}, {1: b"c", 2: number(3)})
 
@@ -83,7 +83,7 @@ def test_no_spans_have_no_bounds() -> None:
 
 
 def test_null_beside_an_open_side_does_not_pin_its_column() -> None:
-    """FM-15, RD-10: from (null, 5) on lies every (text, number), of which 0 is below 5."""
+    """FM-15, RD-10: every (text, number) lies above (null, 5), also (text, 0), whose number is below 5."""
     assert entry_bounds(span_of_bounds(KEY, (None, 5), None)) == ({}, {})
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on data files from what other writers may leave out of a manifest entry."""
+"""Coverage of data files by range deletes, if other writers omit parts of the manifest entry."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_bounds_of_uuids_count_only_where_signed_and_unsigned_order_agree() -> N
         (low, high, (None, (bytes([0x05]) + bytes(15),)), Coverage.CLEAN),
         (low, high, ((bytes([0xA1]) + bytes(15),), None), Coverage.CLEAN),
         (low, high, ((bytes([0x05]) + bytes(15),), (bytes([0xA1]) + bytes(15),)), Coverage.COVERED),
-        # The low half was chosen in signed order as well, among those of one high half.
+        # The low half was also chosen in signed order, among the values with the same high half.
         (low, high, (None, (bytes([0x10]) + bytes(14) + b"\1",)), Coverage.PARTIAL),
     ):
         data = data_file(key, lower_bounds={1: lower}, upper_bounds={1: upper})

@@ -1,4 +1,4 @@
-"""The order of encoded cuts by one number each, beside that of Python's bytes."""
+"""Ordering encoded cuts by one number each, compared with the order of Python's bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encoded(*cuts: bytes) -> pa.LargeBinaryArray:
 
 
 def test_one_word_behind_a_shared_byte_is_enough_for_any_number() -> None:
-    """RD-1: nine bytes of which the first is shared, and eight differ from the first bit on."""
+    """RD-1: nine bytes; the first is shared, and the other eight differ from the first bit on."""
     found = _order_by_one_word(encoded(b"\x02" + b"\xff" * 8, b"\x02" + bytes(8), b"\x02" + b"\x7f" * 8))
     assert found is not None
     assert found[0].tolist() == [1, 2, 0]

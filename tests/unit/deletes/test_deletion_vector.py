@@ -1,4 +1,4 @@
-"""Deletion vectors as bytes, against those of the reference implementation."""
+"""Serialized deletion vectors, compared with the bytes of the reference implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equality deletes against rows in memory."""
+"""Equality deletes applied to rows in memory."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_many_columns_of_many_kinds_match_together() -> None:
 
 
 def test_values_of_two_keys_do_not_mix() -> None:
-    """A row that takes each column from another key is no key."""
+    """A row that takes each of its columns from a different key does not match a key."""
     keys = keys_of([LongType(), StringType(), LongType()], ([(1, "a", 1), (2, "b", 2), (1, "b", 3)], 2))
     rows = [(x, y, z) for x in (1, 2) for y in ("a", "b") for z in (1, 2, 3)]
     assert survivors(keys, rows) == [row for row in rows if row not in [(1, "a", 1), (2, "b", 2), (1, "b", 3)]]

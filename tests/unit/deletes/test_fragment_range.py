@@ -1,4 +1,4 @@
-"""Ranges of fragments of a skyline, beside plain intervals of integers."""
+"""Ranges of skyline fragments, compared with plain intervals of integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key bounds of many files in columns, beside those of one file after the other."""
+"""Key bounds of many files in columns, compared with the bounds of one file at a time."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def random_file(chosen: random.Random, key: KeyColumns) -> DataFile:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_columns_prove_what_files_prove_one_by_one(seed: int) -> None:
-    """RD-10: whatever is missing, in keys of up to three columns."""
+    """RD-10: regardless of the statistics that are missing, in keys of up to three columns."""
     chosen = random.Random(seed)
     types = tuple(chosen.choices(list(VALUES), k=chosen.randint(1, 3)))
     ids = tuple(range(1, len(types) + 1))
@@ -93,7 +93,8 @@ def test_columns_prove_what_files_prove_one_by_one(seed: int) -> None:
 
 @pytest.mark.parametrize("key_type", [LongType(), FixedType(3), DoubleType()])
 def test_bytes_that_are_no_bound_are_an_error_where_they_are_needed(key_type: PrimitiveType) -> None:
-    """RD-10: beside a null the lower bound of a file is null, whatever is stored; all null, the upper one too."""
+    """RD-10: if a file has a null, its lower bound is null, regardless of the stored bound. If all values are null, the
+    upper bound is null too."""
     key = KeyColumns((1,), ("k",), (key_type,))
     wrong, right = b"\x01\x02\x03\x04\x05", to_bytes(key_type, VALUES[key_type][0])
     for nulls, lower, upper in [

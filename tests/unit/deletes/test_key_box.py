@@ -1,4 +1,4 @@
-"""Keys that lie close together, looked up by their places, hold to keys looked up by their hashes."""
+"""Dense keys that are looked up by position give the same result as keys that are looked up by hash."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_rows_behind_those_that_are_placed_first(monkeypatch: pytest.MonkeyPatch
 
 
 def test_rows_of_many_long_chunks() -> None:
-    """Longer than those that are put together first."""
+    """Chunks longer than the ones that are combined first."""
     length = 20_000
     chunks = [column([9] * (length - 1) + [key], LongType()).chunk(0) for key in (2, 6, 2, 5)]
     rows, keys = box_of([2, 6]).find([pa.chunked_array(chunks)])

@@ -1,4 +1,4 @@
-"""Keys looked up by the hash of all their columns."""
+"""Keys that are looked up by the hash of all their columns."""
 
 from __future__ import annotations
 

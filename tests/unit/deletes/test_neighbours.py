@@ -1,4 +1,4 @@
-"""RD-14: spans between which no key can lie."""
+"""RD-14: adjacent spans with no possible key between them."""
 
 from __future__ import annotations
 

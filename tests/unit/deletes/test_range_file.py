@@ -1,4 +1,4 @@
-"""Range delete files: small, self-describing, checked when read."""
+"""Range delete files: small, self-describing, and checked when read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The predicates of `deletes/rules.py`, one rule a test."""
+"""The predicates of `deletes/rules.py`: one test for each rule."""
 
 from __future__ import annotations
 

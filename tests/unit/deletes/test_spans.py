@@ -39,7 +39,7 @@ def test_prefixes_are_sorted_and_each_kept_once() -> None:
 
 
 def test_merged_spans_keep_the_number_that_all_have() -> None:
-    """RD-7, RD-8: spans that overlap or touch are one, as old as they were."""
+    """RD-7, RD-8: spans that overlap or touch are merged, and keep their sequence number."""
     bounds = [(("c",), ("d",)), (("a",), ("b",)), (("b",), ("b", 5)), (("d", 2), None)]
     spans = SpanArray.concat([span_of_bounds(KEY, *each) for each in bounds])
     for numbers in (None, [4, 4, 4, 4]):
