@@ -1,4 +1,4 @@
-"""Columns as Arrow and other libraries describe them, in the types of Iceberg that store them."""
+"""Columns as Arrow and other libraries describe them, converted to the Iceberg types that store them."""
 
 from __future__ import annotations
 

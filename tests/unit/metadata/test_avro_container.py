@@ -1,4 +1,4 @@
-"""The frame of Avro files, checked against fastavro's own reader and writer."""
+"""The container format of Avro files, checked against fastavro's reader and writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds to and from their binary form, and the shortening of long ones."""
+"""Conversion of bounds to and from their binary form, and truncation of long bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers as text and in parts."""
+"""Table identifiers as text and as parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifest lists: numbers assigned by the commit, lists of every version read."""
+"""Manifest lists: sequence numbers that the commit assigns, and reading lists of every format version."""
 
 from __future__ import annotations
 

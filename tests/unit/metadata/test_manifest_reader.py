@@ -1,4 +1,4 @@
-"""Manifests of other writers: fields by id, numbers inherited, values in Iceberg's internal representation."""
+"""Manifests of other writers: fields by id, inherited sequence numbers, values in Iceberg's internal representation."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_content_that_nobody_knows_is_refused_and_misplaced_content_is_corrupt(t
 
 
 def test_a_delete_file_of_an_unknown_format_is_refused_unless_its_entry_is_deleted(tmp_path: Path) -> None:
-    """FM-17: bounds, too, would be read by rules that the file may not go by."""
+    """FM-17: its bounds would also be read by rules that may not apply to the file."""
     ids = field("equality_ids", {"type": "array", "items": "int"}, 135)
     schema = entry_schema([*REQUIRED, field("content", "int", 134), ids], *NUMBERS)
     deletes = replace(MANIFEST, content=ManifestContent.DELETES)

@@ -1,4 +1,4 @@
-"""Fields by id, whatever they are called; partition types and values."""
+"""Fields by id, regardless of their names; partition types and values."""
 
 from __future__ import annotations
 

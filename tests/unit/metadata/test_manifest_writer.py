@@ -1,4 +1,4 @@
-"""Manifests that we write: what they say, and what PyIceberg reads in them."""
+"""Manifests that this library writes: their content, and the content that PyIceberg reads from them."""
 
 from __future__ import annotations
 
@@ -226,7 +226,8 @@ def test_a_file_in_the_wrong_manifest_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_range_delete_commit_stays_within_its_budget(tmp_path: Path) -> None:
-    """Delete file, manifest, list and metadata share 25 KB; these two leave room for the others."""
+    """The delete file, manifest, manifest list and metadata share a budget of 25 KB; these two leave enough for the
+    others."""
     manifest = write(tmp_path, added(RANGE), content=ManifestContent.DELETES, spec=UNPARTITIONED)
     as_pyiceberg(manifest, tmp_path)
     assert manifest.manifest_length_bytes <= 4 * 1024

@@ -1,4 +1,4 @@
-"""Metadata tables in Arrow."""
+"""Metadata tables as Arrow tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of tables, namespaces, branches and tags: none reaches outside of the lake, at any door."""
+"""Names of tables, namespaces, branches and tags: none points outside the lake, through any entry point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made once for a schema."""
+"""Values that are computed once for each schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of several threads on one handle: it moves forward only."""
+"""Calls of several threads on one handle: the handle only moves forward."""
 
 from __future__ import annotations
 

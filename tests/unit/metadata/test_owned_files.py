@@ -1,4 +1,4 @@
-"""Nothing outside of the table's own directories is ever removed, whatever its metadata names (MT-53)."""
+"""No file outside the table's own directories is ever removed, regardless of the paths in its metadata (MT-53)."""
 
 from __future__ import annotations
 
@@ -271,7 +271,8 @@ def test_directories_that_the_properties_state_are_the_tables(tmp_path: Path) ->
 @pytest.mark.parametrize("stated", ["location", "write.data.path"])
 @pytest.mark.parametrize("place", ["/", "above", "home"])
 def test_metadata_cannot_make_a_directory_its_own(tmp_path: Path, stated: str, place: str) -> None:
-    """MT-53: the location is proved by the metadata file in it; what properties state is no reason for other files."""
+    """MT-53: the metadata file in the location proves that the location is the table's; a property does not prove it
+    for other directories."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
     path = victim(tmp_path)
@@ -306,7 +307,7 @@ def owned_by(tmp_path: Path, **stated: str) -> OwnedFiles:
 def test_no_spelling_makes_a_root_or_the_directory_of_the_process_the_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, root: str
 ) -> None:
-    """MT-53: `file:///` is a root, and what is no absolute path means another place in another process."""
+    """MT-53: `file:///` is a root, and a relative path means a different location in another process."""
     location = parquet_like(tmp_path / "home")
     monkeypatch.chdir(tmp_path / "home")
     assert not owned_by(tmp_path, **{name: root}).has(location)
@@ -371,7 +372,7 @@ def test_orphans_are_not_looked_for_outside(tmp_path: Path, inside: str) -> None
 
 
 def test_orphans_behind_a_link_stay(tmp_path: Path) -> None:
-    """MT-53: a link among the orphans is told, not followed and not removed."""
+    """MT-53: a link among the orphans is reported; it is neither followed nor removed."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
     path = victim(tmp_path)

@@ -1,4 +1,4 @@
-"""What the struct of all partition fields calls each of them."""
+"""The names of the fields in the struct of all partition fields."""
 
 from __future__ import annotations
 

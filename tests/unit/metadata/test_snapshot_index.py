@@ -1,4 +1,4 @@
-"""Snapshots by id: of states of a table that follow each other, are older, or are of another table."""
+"""Snapshots by id, in successive, older and unrelated table metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def states(table: tf.Table, count: int) -> list[TableMetadata]:
 
 
 def test_each_state_has_its_own_snapshots(catalog: tf.Catalog) -> None:
-    """In whatever order states of two tables are asked: an older one lacks what came since."""
+    """Regardless of the order in which the states of two tables are queried: an older state lacks later snapshots."""
     one, other = (catalog.create_table(f"db.{name}", SCHEMA) for name in ("a", "b"))
     known = [*states(one, 3), *states(other, 2)]
     for metadata in (*known, *reversed(known), known[0], known[4], known[2], known[1]):
@@ -54,7 +54,7 @@ def test_a_state_after_an_expiry_lacks_what_expired(catalog: tf.Catalog) -> None
 
 
 def test_of_snapshots_of_one_id_the_first_is_found(catalog: tf.Catalog) -> None:
-    """As models do with metadata that is broken; `verify` tells of it."""
+    """The metadata models do the same with broken metadata; `verify` reports it."""
     table = catalog.create_table("db.t", SCHEMA)
     metadata = states(table, 2)[-1]
     twice = [*metadata.snapshots, metadata.snapshots[0].model_copy(update={"manifest_list": "elsewhere"})]

@@ -1,4 +1,4 @@
-"""Statistics files of other engines, whose blobs are of types that PyIceberg does not know."""
+"""Statistics files of other engines, with blob types that PyIceberg does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoded manifests on the disk: another process finds them, and what is wrong with them harms nobody."""
+"""Decoded manifests on disk: another process finds them, and damaged ones cause no errors."""
 
 from __future__ import annotations
 
