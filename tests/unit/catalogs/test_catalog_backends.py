@@ -1,4 +1,4 @@
-"""What a name or a path given to `open_catalog` stands for."""
+"""How `open_catalog` interprets a name or a path."""
 
 from __future__ import annotations
 

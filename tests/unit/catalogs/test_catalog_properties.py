@@ -1,4 +1,4 @@
-"""What a catalog's own properties say of its new tables (SP-65)."""
+"""Properties of a catalog that apply to its new tables (SP-65)."""
 
 from __future__ import annotations
 

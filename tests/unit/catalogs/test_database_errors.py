@@ -1,4 +1,4 @@
-"""What SQLite, or another database, answers instead of rows."""
+"""Errors that SQLite or another database raises instead of returning rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def answers(table: tf.Table, error: str, statements: str = "") -> Iterator[None]
 def test_whatever_sqlite_answers_is_an_error_of_the_library(
     table: tf.Table, answer: str, error: type[Exception], message: str
 ) -> None:
-    """LK-29: through every door, and in Spark."""
+    """LK-29: through every entry point, and in Spark."""
     with answers(table, answer):
         check_every_call(table, error, message)
         with pytest.raises(StorageError) as caught:
@@ -120,7 +120,7 @@ def test_a_file_without_the_tables_of_a_catalog(table: tf.Table, tmp_path: Path)
 
 
 def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) -> None:
-    """LK-29: what is damaged is no outage."""
+    """LK-29: a damaged file is not reported as an outage."""
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with (tmp_path / "catalog.db").open("r+b") as file:

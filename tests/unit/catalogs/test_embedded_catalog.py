@@ -1,4 +1,4 @@
-"""The directory with a SQLite file in it."""
+"""The embedded catalog: a directory with a SQLite file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my lake 100%", "a%20b", "%2Fünï"])
 def test_path_is_taken_literally(tmp_path: Path, name: str) -> None:
-    """SQLAlchemy is told of the catalog's file by a URL, in which some characters stand for others."""
+    """SQLAlchemy gets the path of the catalog file in a URL, in which some characters have a special meaning."""
     table = new_table(EmbeddedCatalog.at(tmp_path / name))
     outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
     assert outcome.table.scan().to_arrow()["id"].to_pylist() == [1, 2]
@@ -131,7 +131,7 @@ def test_commit_without_effect_writes_nothing(catalog: EmbeddedCatalog) -> None:
 
 
 def test_own_commits_are_not_parsed_again(catalog: EmbeddedCatalog) -> None:
-    """Neither by the next commit nor by whoever loads the table: the files are not there any more."""
+    """Neither by the next commit nor when the table is loaded: the metadata files no longer exist."""
     table = new_table(catalog)
     local(table.metadata_location).unlink()
     outcome = commit_change(table, append(data_file(table, "a.parquet")))
@@ -259,7 +259,7 @@ def test_purge_removes_what_was_committed_meanwhile(
 
 
 def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
-    """MT-65: neither its files nor the table go, by either door; without purge the table goes and the files stay."""
+    """MT-65: neither entry point removes the files or the table. Without purge the table is dropped and its files stay."""
     table = new_table(catalog, properties={"gc.enabled": "false"})
     commit_change(table, append(data_file(table, "a.parquet", [1])))
     opened = open_catalog(str(tmp_path / "lake"))

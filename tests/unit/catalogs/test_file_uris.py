@@ -1,4 +1,4 @@
-"""Paths given as `file:` URIs, and names of catalogs that directories have too."""
+"""Paths given as `file:` URIs, and catalogs and directories with the same name."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_a_lake_that_is_moved_away_is_an_error_until_it_is_back(tmp_path: Path, 
 
 
 def test_commits_go_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: the former one, which was renamed, is left as it was."""
+    """LK-28: the former lake, which was renamed, stays unchanged."""
     replace_by_copy(tmp_path)
     table.append(rows("b", [1]))
     assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("b", 1, "x")]
@@ -164,7 +164,7 @@ def test_a_lake_that_is_replaced_after_the_rows_were_written(
 def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
     tmp_path: Path, table: tf.Table, move: Callable[[Path], Any]
 ) -> None:
-    """LK-28: a commit that did not happen says so, and is none of which nothing is known (CP-13)."""
+    """LK-28: the error says that the commit did not happen; its outcome is not unknown (CP-13)."""
     engine = cast(SqlCatalog, cast(tf.Catalog, table.catalog).iceberg).engine
 
     def moved(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
 
 
 def test_what_was_attached_and_the_command_line(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: views of DuckDB go on at the snapshot that they were attached at; the command line opens the lake anew."""
+    """LK-28: DuckDB views stay at the snapshot at which they were attached; the command line opens the lake again."""
     with duckdb.connect() as connection:
         tf.duckdb.attach(connection, table.catalog)
         replace_by_copy(tmp_path)
@@ -239,8 +239,8 @@ def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> Non
 
 
 def test_a_catalog_file_apart_from_the_tables(tmp_path: Path) -> None:
-    """LK-28: its directory is not made where a pickled catalog finds it gone; a catalog of a relative path follows it
-    whatever the directory of the process is."""
+    """LK-28: if the catalog's directory is gone, a pickled catalog does not create it. A catalog with a relative path
+    follows it regardless of the working directory of the process."""
     options = {"catalog_file": str(tmp_path / "apart" / "names.db")}
     with tf.open_catalog(str(tmp_path / "lake"), **options) as catalog:
         catalog.create_namespace("db")

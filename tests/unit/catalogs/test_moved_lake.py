@@ -1,4 +1,4 @@
-"""A lake that was moved or copied, or that cannot be written to, is read through every door and never written."""
+"""A lake that was moved or copied, or that is read-only: every entry point reads it and none writes to it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_moved_lake_takes_new_tables_and_forgets_old_ones(moved: tf.Catalog, t
 
 
 def test_a_copy_reads_its_own_files(tmp_path: Path) -> None:
-    """LK-3, LK-4, CP-25: whatever becomes of the original's."""
+    """LK-3, LK-4, CP-25: regardless of later changes to the original's files."""
     original = make_lake(tmp_path)
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
     original.append(rows("b", [1]))
@@ -128,7 +128,7 @@ def test_a_copy_reads_its_own_files(tmp_path: Path) -> None:
 
 
 def test_a_catalog_file_that_was_copied_alone_reads_the_tables_where_they_are(tmp_path: Path) -> None:
-    """LK-3: there is no other place."""
+    """LK-3: the files exist in no other location."""
     make_lake(tmp_path)
     (tmp_path / "copy").mkdir()
     shutil.copy(tmp_path / "lake" / "catalog.db", tmp_path / "copy")

@@ -1,4 +1,4 @@
-"""Namespaces in namespaces: their tables are found wherever tables are listed."""
+"""Nested namespaces: their tables are found wherever tables are listed."""
 
 from __future__ import annotations
 

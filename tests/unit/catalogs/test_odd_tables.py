@@ -1,4 +1,4 @@
-"""Tables with odd names, and tables that cannot be read, beside others: through every door."""
+"""Tables with unusual names, and unreadable tables among other tables: through every entry point."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_names_that_duckdb_takes_for_one_are_neither(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["variant", "timestamp_of_mars"])
 def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: Path, kind: str) -> None:
-    """FM-3: through each door, and beside other tables."""
+    """FM-3: through each entry point, also if the namespace has other tables."""
     good = keyed_table(tmp_path)
     good.append(rows("a", [1]))
     assert good.catalog is not None

@@ -1,4 +1,4 @@
-"""Catalogs, tables and scans that are pickled: what arrives in another process."""
+"""Catalogs, tables and scans that are pickled, and their state in another process."""
 
 from __future__ import annotations
 

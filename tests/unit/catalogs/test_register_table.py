@@ -1,4 +1,4 @@
-"""Registering a table that exists as files: by a metadata file that can be read, or nothing is changed."""
+"""Registering a table that exists as files: the metadata file must be readable, otherwise nothing is changed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_directory_of_a_table_is_answered_with_its_newest_metadata_file(catalog:
 
 
 def test_table_that_was_moved_is_not_registered(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """It would be a table of which nothing can be read; `read_metadata` finds its files beside the metadata."""
+    """No file of such a table could be read; `read_metadata` finds its files next to the metadata."""
     table = catalog.create_table("db.t", SCHEMA)
     table.append([{"id": 1}])
     catalog.drop_table("db.t")

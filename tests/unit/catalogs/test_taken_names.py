@@ -1,4 +1,4 @@
-"""A handle whose table was dropped or renamed, and whose name another table has."""
+"""A handle whose table was dropped or renamed, and whose name another table now uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog's service, or its database, that goes away after it was opened."""
+"""A catalog service or database that becomes unavailable after the catalog was opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views as catalogs keep them; what Spark makes of them is in tests/spark/test_spark_views.py."""
+"""Views as catalogs store them; tests/spark/test_spark_views.py tests them in Spark."""
 
 from __future__ import annotations
 
