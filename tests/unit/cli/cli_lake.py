@@ -1,4 +1,4 @@
-"""A small lake, and the command line run on it."""
+"""A small lake, and a runner for the command line on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 )
 TABLE = "db.calendars"
 
-# The runner makes the command anew for each call, which takes longer than most of the calls.
+# The runner builds the command again for each call, which takes longer than most calls.
 typer.testing._get_command = cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 
@@ -55,7 +55,7 @@ def calendar_rows(*id1s: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class Run:
-    """What one command printed."""
+    """The exit status and output of one command."""
 
     status: int
     stdout: str

@@ -1,4 +1,4 @@
-"""The command line: looking, reading, errors."""
+"""The command line: inspection, reading, errors."""
 
 from __future__ import annotations
 
@@ -518,7 +518,7 @@ class TestProcess:
 
 
 def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nothing else had to be said, such as that something was committed; as JSON to who asked for it."""
+    """Also if there is nothing else to report, such as a commit; as JSON if the caller requested JSON."""
 
     def interrupted(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt

@@ -63,7 +63,7 @@ def test_events_of_files_are_applied_once(lake: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wraps", [False, True])
 def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> None:
-    """CF-14: values inside of images become those of the columns."""
+    """CF-14: values inside the row images are converted to the column types."""
     row = {"customer": "ann", "order": 1, "day": "2026-01-02"}
     events: list[dict[str, Any]] = [
         {"before": None, "after": row, "op": "u", "source": {"lsn": 5}},

@@ -38,7 +38,7 @@ def test_a_table_is_created_with_range_partitions(lake: Lake) -> None:
 
 
 def test_key_is_repeated_or_separated_by_commas(lake: Lake) -> None:
-    """As that of `adopt`: of two options the first one would be passed over."""
+    """The same as the option of `adopt`: if both forms are given, the first one would be ignored."""
     columns = ("a long", "b long", "c, d long")
     assert lake.json("create", "db.one", *columns, "--key", "a", "--key", "b")["key"] == ["a", "b"]
     assert lake.json("create", "db.two", *columns, "--key", 'b,"c, d"')["key"] == ["b", "c, d"]

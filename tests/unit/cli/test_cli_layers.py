@@ -1,4 +1,4 @@
-"""The command line: `layers`, as text, as JSON, as a drawing."""
+"""The command line: `layers` as text, JSON and a drawing."""
 
 from __future__ import annotations
 

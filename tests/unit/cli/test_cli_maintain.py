@@ -1,4 +1,4 @@
-"""The command line: maintenance jobs, health and its commands, questions, Ctrl-C."""
+"""The command line: maintenance jobs, health and its commands, prompts, Ctrl-C."""
 
 from __future__ import annotations
 

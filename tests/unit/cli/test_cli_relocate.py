@@ -1,4 +1,4 @@
-"""`tableformat relocate`: a moved lake, a backup, and what cannot be done."""
+"""`tableformat relocate`: a moved lake, a backup, and requests that are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: `verify`, its page, its JSON, its status, and the commands that it prints."""
+"""The command line: `verify`, its text, JSON and exit status, and the commands that it prints."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> No
 def test_ctrl_c_ends_the_watch_wherever_it_comes(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, interrupt: BaseException
 ) -> None:
-    """CP-51: within a commit it was told as an error of the table, and the watch went on."""
+    """CP-51: during a commit it used to be reported as an error of the table, and the watch continued."""
     eager_table(lake, "db.small")
 
     def interrupted(_maintenance: Maintenance) -> None:
@@ -119,8 +119,8 @@ def test_watch_leaves_alone_what_went_away_or_was_turned_off_since_it_looked(
 
 
 def of_the_watch(pause: Callable[[], None]) -> Callable[[float], None]:
-    """A `time.sleep` for the watch, which is in this thread. Other threads of the process (those of a Spark session
-    of tests that ran before, say) sleep on."""
+    """A `time.sleep` that calls `pause` in the current thread, in which the watch runs. Other threads of the process
+    (of a Spark session of earlier tests, say) still sleep."""
     sleep, watching = time.sleep, threading.get_ident()
 
     def sleep_or_pause(seconds: float) -> None:

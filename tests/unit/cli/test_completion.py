@@ -1,4 +1,4 @@
-"""What a shell completes: commands, and the tables of the catalog that the line names."""
+"""Shell completion: commands, and the tables of the catalog that the command line names."""
 
 from __future__ import annotations
 
