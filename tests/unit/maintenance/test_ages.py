@@ -1,4 +1,4 @@
-"""How old what expires is."""
+"""Minimum ages for expiry."""
 
 from __future__ import annotations
 

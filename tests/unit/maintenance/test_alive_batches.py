@@ -1,4 +1,5 @@
-"""Rows of a data file a bounded number at a time: every row once and in order, whatever is found out on the way."""
+"""Rows of a data file in batches of bounded size: every row once and in order, even if its deletes are resolved on the
+way."""
 
 from __future__ import annotations
 

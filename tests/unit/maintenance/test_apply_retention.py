@@ -1,4 +1,4 @@
-"""`tableformat.retain`: rows that are older than the table keeps them are deleted (MT-107 to MT-110)."""
+"""`tableformat.retain`: rows older than the retention period of the table are deleted (MT-107 to MT-110)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ AGES = rows(("EU", 0), ("EU", 10), ("EU", 40), ("US", 10), ("US", 29), ("US", 31
 @pytest.mark.parametrize("key", [["ts", "customer"], ["region", "ts", "customer"], ["customer"], []])
 @pytest.mark.parametrize("blind", ["range", "equality", "off"])
 def test_old_rows_go_and_nulls_stay(tmp_path: Path, version: str, key: list[str], blind: str) -> None:
-    """MT-107: whatever the key is; where no range delete may stay, the rows are found (SP-22)."""
+    """MT-107: regardless of the key; if no range delete is allowed, the job scans for the rows (SP-22)."""
     properties = {"format-version": version, "write.delete.blind": blind}
     table = make(tmp_path, "ts: 30 days; ts: 7 days where region = 'EU'", key=key, properties=properties)
     given = AGES.filter(pa.compute.is_valid(AGES["ts"])) if "ts" in key else AGES

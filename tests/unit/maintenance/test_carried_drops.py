@@ -1,4 +1,4 @@
-"""A publish, and ranges that the branch dropped meanwhile."""
+"""A publish, and ranges that the branch has dropped in the meantime."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _published(directory: Path, *appended_before: list[int], version: int = 2) -
 
 
 def _both(main: tf.Table, branch: tf.Table) -> list[tuple[str, int]]:
-    """What a publish leaves, without the values."""
+    """The rows after a publish, without the values."""
     main.maintenance.publish()
     found = live_tuples(main.refresh())
     assert found == live_tuples(branch.refresh())

@@ -1,4 +1,4 @@
-"""Tags of branches that are published: what the branch has of its target."""
+"""Tags for branches that are published: the state of the target that a branch contains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_files_that_the_branch_has_are_not_carried_again_without_the_tag(tmp_pat
 
 
 def test_each_branch_that_is_published_gets_its_tag(tmp_path: Path) -> None:
-    """MT-31, MT-1: also where one of them has it by now."""
+    """MT-31, MT-1: also if another branch already has its tag."""
     main = keyed_table(tmp_path)
     main.append(rows("a", [1]))
     published_to_main(main, tmp_path, "ingest")

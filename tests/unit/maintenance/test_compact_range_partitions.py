@@ -1,4 +1,4 @@
-"""Compaction beside range partitions: groups keep to borders, files that straddle are divided."""
+"""Compaction with range partitions: groups stay within partition bounds, and files that cross a bound are split."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_groups_keep_to_borders(catalog: tf.Catalog) -> None:
 
 
 def test_upkeep_keeps_to_borders(catalog: tf.Catalog) -> None:
-    """RP-16: levels are those of one range."""
+    """RP-16: each range has its own levels."""
     table = made(catalog, splits=[50])
     table.set_properties({"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"})
     for start in range(3):

@@ -1,4 +1,4 @@
-"""Compaction keeps every row, drops deleted ones, and lives beside writers."""
+"""Compaction keeps every live row, drops deleted ones, and works beside concurrent writers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path
 
 
 def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
-    """CP-7, DA-2, RD-2: the new file is as new as they are."""
+    """CP-7, DA-2, RD-2: the new file has the sequence number of the newest delete."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 5), upper=("a", 15))
     table.delete_rows(pa.table({"id1": ["a"] * 3, "id2": [0, 1, 2]}))
@@ -227,7 +227,8 @@ def test_files_of_an_old_spec_stay_in_it(tmp_path: Path) -> None:
 
 
 def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
-    """RD-11, MT-43: a file without our marker is not trusted, whatever its order; small memory spills to disk."""
+    """RD-11, MT-43: a file without our marker is not trusted, regardless of its order; if memory is small, sorting
+    spills to disk."""
     table = keyed_table(tmp_path, properties={"tableformat.write.memory-bytes": "65536"})
     shuffled = [(key * 7919) % 5000 for key in range(5000)]
     table.iceberg.append(rows("a", shuffled).sort_by([("payload", "ascending")]))

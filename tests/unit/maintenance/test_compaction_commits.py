@@ -1,4 +1,4 @@
-"""Compaction commits group by group: what a conflict, an error or a cancelled job leaves (MT-47)."""
+"""Compaction commits group by group: the state after a conflict, an error or a cancelled job (MT-47)."""
 
 from __future__ import annotations
 

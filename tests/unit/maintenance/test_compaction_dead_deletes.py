@@ -1,4 +1,4 @@
-"""A compaction drops the delete files that it leaves dead (MT-95)."""
+"""A compaction drops the delete files that no longer match any row after it (MT-95)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_by_pyiceberg(table: tf.Table) -> list[tuple[Any, ...]]:
 
 
 def with_deletes_of_every_kind(directory: Path, version: int, **options: Any) -> tf.Table:
-    """Ten rows of `a` and ten of `b`, of which deletes by range, key and position took some each."""
+    """Ten rows of `a` and ten of `b`; range, equality and position deletes removed some of each."""
     table = keyed_table(directory, properties={"format-version": str(version)}, **options)
     table.append(rows("a", range(10)))
     table.append(rows("b", range(10)))

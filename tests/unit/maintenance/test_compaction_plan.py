@@ -1,4 +1,4 @@
-"""Which files a compaction would rewrite, and the reasons it gives."""
+"""The files that a compaction would rewrite, and the reasons that it gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics files: what is counted, what is stored, and how long the files stay."""
+"""Statistics files: the counts, the blobs, and how long the files are kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rows(ids: range) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    """Ids 0 to 99, in two files, of which the upper half is deleted."""
+    """Ids 0 to 99 in two files; ids from 50 on are deleted."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     created = catalog.create_table("db.t", SCHEMA, key=["id"])

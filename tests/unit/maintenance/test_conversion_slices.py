@@ -1,4 +1,5 @@
-"""Conversion slice by slice: what each commit may take along, what a choice of files leaves behind."""
+"""Conversion slice by slice: the deletes that each commit may remove, and the deletes that remain if only some files
+are chosen."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def test_two_slices_keep_deletes_that_the_second_needs(tmp_path: Path) -> None:
 
 
 def test_chosen_files_leave_no_record(tmp_path: Path) -> None:
-    """MT-16: files between those of `only_paths` were not converted, so the next run looks into all of them."""
+    """MT-16: files between the files of `only_paths` were not converted, so the next run checks all files."""
     table = table_of(tmp_path)
     before = live_tuples(table)
     every_second = sorted(file.file_path for file in live_data_files(table) if file.record_count == 10)[1::2]
@@ -136,7 +137,7 @@ def test_files_beside_a_commit_that_may_have_happened_go(
 
 
 def test_what_is_planned_again_has_no_more_commits_than_were_asked_for(tmp_path: Path) -> None:
-    """MT-13, MT-17: after a conflict the slices are larger, and those of before count."""
+    """MT-13, MT-17: after a conflict the slices are larger, and the commits before it count towards the limit."""
     table = table_of(tmp_path, "3")
     other = another_handle(table)
     first = table.snapshot_id
@@ -175,7 +176,7 @@ def test_what_says_too_little_is_no_record(tmp_path: Path, told: dict[str, str])
 
 
 def test_files_of_tasks_that_nobody_waits_for_any_more_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-62: whoever cancels after the first task leaves nothing of the others that ran beside it."""
+    """MT-62: if the job is cancelled after its first task, no files of the concurrent tasks remain."""
     table = table_of(tmp_path)
     table.set_properties(**{"write.target-file-size-bytes": "100000000"})
     monkeypatch.setattr(module, "_TASK_FILES", 1)

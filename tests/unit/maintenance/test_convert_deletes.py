@@ -1,4 +1,4 @@
-"""Conversion slice by slice: every commit is a valid table, and the next run does what is left."""
+"""Conversion slice by slice: the table is valid after every commit, and the next run does the remaining work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
 class StoppedError(Exception):
-    """What a caller raises who has had enough."""
+    """The error that a caller raises to stop the job."""
 
 
 def table_of(directory: Path, version: str = "2", *, file_count: int = 6, **options: Any) -> tf.Table:
@@ -188,7 +188,7 @@ def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: s
 @VERSIONS
 @pytest.mark.parametrize("commit_count", [1, 2, 3])
 def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, commit_count: int) -> None:
-    """MT-14: the converted data files are unreadable by then, and nobody notices."""
+    """MT-14: the test makes the converted data files unreadable, and the run does not notice."""
     table = table_of(tmp_path, version)
     before = live_tuples(table)
     stopped_after(table, commit_count)
@@ -224,7 +224,7 @@ def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> 
 
 @VERSIONS
 def test_row_deletes_from_before_the_record_stay_in_what_later_deletes_make(tmp_path: Path, version: str) -> None:
-    """MT-14, DA-7: a record proves nothing of row deletes, and a vector that is made anew keeps their rows."""
+    """MT-14, DA-7: a record proves nothing about row deletes, and a vector that is written again keeps their rows."""
     table = keyed_table(tmp_path, properties={"format-version": version, **EACH_FILE})
     for start in range(0, 60, 10):
         table.append(rows("a", range(start, start + 10)))
@@ -289,7 +289,8 @@ def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None
 
 
 def test_what_a_record_speaks_of(tmp_path: Path) -> None:
-    """MT-14: a file that came later is not spoken of, whatever data number it carries: a rewrite has an old one."""
+    """MT-14: the record does not cover a file that was added later, regardless of its data sequence number: a rewritten
+    file has an old one."""
     data = live_data_files(table_of(tmp_path))[0]
     assert data.file_sequence_number == data.sequence_number
     record = ConversionRecord(data.file_sequence_number, data.file_path)
@@ -336,7 +337,8 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
 def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MT-17: one file of vectors for all; then a conflict, and slices of single files, of which one is committed."""
+    """MT-17: first one Puffin file has the vectors of all data files; after a conflict the slices are single files, one
+    of which is committed."""
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     table = table_of(tmp_path, "3", file_count=4)
     table.set_properties(**{"write.target-file-size-bytes": "100000000"})
@@ -381,7 +383,7 @@ def test_files_of_a_commit_that_may_have_happened_stay(
 
 @VERSIONS
 def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
-    """CP-19: what was prepared for version 2 is made anew and leaves nothing behind."""
+    """CP-19: files that were prepared for version 2 are written again for version 3, and none of them remains."""
     table = table_of(tmp_path, version)
     other = another_handle(table)
     before = live_tuples(table)
@@ -444,7 +446,7 @@ def test_conflicts_that_never_end(tmp_path: Path) -> None:
 
 
 def test_filter_chooses_files(tmp_path: Path) -> None:
-    """MT-16: deletes that other files need stay, and there is no record."""
+    """MT-16: deletes that other files need stay, and no record is written."""
     table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
     for name in "ab":
         table.append(rows(name, range(10)))

@@ -1,4 +1,4 @@
-"""Deletes that match nothing leave the head, each with its proof; the others stay."""
+"""Deletes that match no row are removed from the head, each with a proof; the other deletes stay."""
 
 from __future__ import annotations
 

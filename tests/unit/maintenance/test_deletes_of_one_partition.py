@@ -1,5 +1,5 @@
-"""Equality deletes beside data files of other partition specs: Flink writes them in their partition, this library for
-all partitions (decision 51)."""
+"""Equality deletes and data files of other partition specs: Flink writes the deletes for one partition, this library
+for all partitions (decision 51)."""
 
 from __future__ import annotations
 

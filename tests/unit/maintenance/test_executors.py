@@ -1,4 +1,4 @@
-"""Tasks of jobs, wherever they run: every result once, and nothing left of those that nobody wants."""
+"""Tasks of jobs in every executor: each result arrives once, and tasks whose results are not needed leave no files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from tableformat.maintenance.running.spark_runner import SparkRunner, run_pickle
 from tableformat.maintenance.running.tasks import LocalRunner, Work, in_threads
 
 TASKS = list(range(100))
-"""More than any runner here has under way at once, twice over: whoever takes two results has not run them all."""
+"""More than twice the number of tasks that any runner here runs concurrently: after two results, some tasks have not
+run."""
 
 
 def times(task: int, factor: int) -> int:
@@ -61,7 +62,7 @@ class FakeFrame:
 
 
 class SparkSession:
-    """What a runner asks of a session."""
+    """The part of a Spark session that a runner uses."""
 
     def __init__(self) -> None:
         self.interrupted: list[str] = []
@@ -113,7 +114,7 @@ def test_error_of_a_task_is_raised_as_it_was(run: Any) -> None:
 
 
 def test_cancelled_tasks_leave_nothing(run: Any) -> None:
-    """What was done and not handed out is discarded, and nothing begins afterwards."""
+    """Results that were computed but not returned are discarded, and no task starts afterwards."""
     done: list[int] = []
     discarded: list[int] = []
     results = run(Work(times, 1, discarded.append))
@@ -353,7 +354,7 @@ class Interruptible(SparkSession):
 
 
 class Context35:
-    """What a runner asks of the context of a classic session of Spark 3.5."""
+    """The part of the context of a classic Spark 3.5 session that a runner uses."""
 
     defaultParallelism = 2  # noqa: N815 - Spark's name
 

@@ -1,4 +1,4 @@
-"""Old snapshots go, and with them exactly the files that nothing else needs."""
+"""Old snapshots are removed, with exactly the files that nothing else needs."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
 
 
 def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
-    """MT-1, MT-4: refs and batches that are too old wait for a call that goes by age."""
+    """MT-1, MT-4: refs and batch records that are too old stay until a call expires by age."""
     table = history(tmp_path, properties={"history.expire.max-ref-age-ms": "1", "tableformat.txn.retention-ms": "1"})
     table.append(rows("c", [1]), application_id="job", batch_id=1)
     table.create_tag("stale", ids(table)[1])
@@ -262,7 +262,7 @@ def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
 
 
 def test_statistics_of_partitions_go_with_their_snapshot(tmp_path: Path) -> None:
-    """MT-3: metadata names those of retained snapshots, and no file that is gone."""
+    """MT-3: metadata keeps the statistics of retained snapshots, and references no removed file."""
     table = history(tmp_path, partition_by=("id1",))
     first, head = ids(table)[0], table.snapshot_id
     assert head is not None
@@ -350,7 +350,7 @@ def test_ref_that_comes_while_snapshots_expire_is_safe(tmp_path: Path, kind: str
 
 
 def test_batch_committed_while_its_record_is_forgotten_is_kept(tmp_path: Path) -> None:
-    """MT-2, MT-4: the record that the commit would remove is a newer one by then."""
+    """MT-2, MT-4: the record that the commit would remove has been replaced by a newer one."""
     table = keyed_table(tmp_path, properties={"tableformat.txn.retention-ms": "60000"})
     table.append(rows("a", [1]), application_id="job", batch_id=1)
     name = "tableformat.txn.main.job"

@@ -1,4 +1,4 @@
-"""Expiry of a file that the table names by two spellings of its location, as other libraries add it."""
+"""Expiry of a file that the table references by two spellings of its location, as other libraries add it."""
 
 from __future__ import annotations
 

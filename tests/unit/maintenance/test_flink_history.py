@@ -1,4 +1,4 @@
-"""What commits and expiry keep for a job of Flink that writes to the table."""
+"""The metadata that commits and expiry keep for a Flink job that writes to the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_FLINK = {**PROGRESS, "engine-name": "flink"}
 
 
 def of_checkpoint_before(summary: dict[str, str]) -> dict[str, str]:
-    """What Flink's commit before that one said."""
+    """The summary of Flink's commit before the given one."""
     return {name: "6" if name.endswith("checkpoint-id") else value for name, value in summary.items()}
 
 
@@ -29,7 +29,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def written_by_flink(catalog: Catalog, version: str = "3") -> Table:
-    """Its last snapshot has deletes of rows of older ones, which stand for those of one checkpoint."""
+    """A table whose last snapshot deletes rows of older snapshots, as the commit of one checkpoint does."""
     table = catalog.create_table(
         "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": version}
     )

@@ -1,4 +1,4 @@
-"""A deleted key leaves all files of a table by the steps of docs/tasks/delete-by-prefix.md."""
+"""The steps of docs/tasks/delete-by-prefix.md remove a deleted key from all files of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of small tables that can be counted by hand, and the commands that follow from them."""
+"""Health numbers of small tables that can be counted by hand, and the commands that health suggests."""
 
 from __future__ import annotations
 
@@ -284,7 +284,8 @@ def test_a_file_of_one_row_is_all_that_a_lookup_opens(tmp_path: Path) -> None:
 def test_partitions_that_the_key_decides_are_looked_up_apart(
     tmp_path: Path, partition_by: tuple[str, ...], largest: int
 ) -> None:
-    """MT-20: by all columns of the key too; and those of another column are all looked into."""
+    """MT-20: also for partitions by all columns of the key. For partitions by another column, every partition is
+    searched."""
     table = keyed_table(tmp_path, partition_by=partition_by)
     table.append(pa.concat_tables([rows("a", range(0, 20, 2), "x"), rows("a", range(1, 21, 2), "y")]))
     assert table.maintenance.health().data_file_count > 1
@@ -301,7 +302,7 @@ def test_the_worst_key_may_lie_behind_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("share", "is_told"), [(0.5, False), (0.9, True)])
 def test_manifests_are_told_of_while_they_are_half_full(tmp_path: Path, share: float, is_told: bool) -> None:
-    """MT-20: three of them, of which the target is a share of the bytes."""
+    """MT-20: three manifests; their target size is a share of their total bytes."""
     table = keyed_table(
         tmp_path, properties={"commit.manifest-merge.enabled": "false", "commit.manifest.min-count-to-merge": "3"}
     )

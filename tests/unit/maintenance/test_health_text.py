@@ -1,4 +1,4 @@
-"""How the health of a table is told: every number, once, where it belongs."""
+"""The text of a health report: every number appears once, in its proper position."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ EMPTY = replace(
 
 
 def cells(health: TableHealth) -> list[str]:
-    """What the picture says, without its bars."""
+    """The texts of the HTML display, without its bars."""
     without_style = re.sub("<style>.*</style>", "", health._repr_html_())
     return [text for text in re.split("<[^>]*>", without_style) if text]
 

@@ -1,4 +1,4 @@
-"""Every job tells how far it is, and can be cancelled at each of these moments."""
+"""Every job reports its progress, and can be cancelled at each report."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_steps_that_a_job_tells(tmp_path: Path, job: str) -> None:
 )
 @pytest.mark.parametrize("job", JOBS)
 def test_job_that_is_cancelled_at_each_step(tmp_path: Path, job: str, error: type[BaseException], stride: int) -> None:
-    """MT-62: the rows are as they were, and every file that is there belongs to a snapshot or was there before."""
+    """MT-62: the rows are unchanged, and every file belongs to a snapshot or existed before."""
     _, run = JOBS[job]
     lake, untouched = tmp_path / "lake", tmp_path / "untouched"
     with started_on(tmp_path, job).catalog:

@@ -1,4 +1,4 @@
-"""How wide files lie in the key space, and which of them are worth merging."""
+"""The width of files in the key space, and which files are worth merging."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def test_three_files_over_one_another_cost_three_lookups() -> None:
 
 
 def test_files_of_which_no_bound_is_known_are_not_merged_for_their_keys() -> None:
-    """MT-41: nor are those of a table without a key; what comes of merging them is as unknown, and would be again."""
+    """MT-41: the same holds for files of a table without a key. The merged file has no bounds either, and would be
+    merged again."""
     unknown = KeyBounds(b"", b"\xff")
     space = KeySpace.of([unknown, unknown, *bounds(("a", "b"))], [10, 10, 10])
     assert space.widths().tolist() == [0.0, 0.0, 10.0]

@@ -1,4 +1,4 @@
-"""Which files upkeep merges (MT-80, MT-81, MT-84), by their sizes and places in the key space alone."""
+"""The files that upkeep merges (MT-80, MT-81, MT-84), chosen only by their sizes and positions in the key space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletes that left a branch before it got the rows of its publish target that they delete."""
+"""Deletes that were removed from a branch before it received the rows that they delete from its publish target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many range delete files become one, and every data file keeps losing the same rows."""
+"""Many range delete files are merged into one, and the same rows of every data file stay deleted."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_files_of_a_partition_are_merged_beside_another_with_too_many_spans(tmp_
 
 
 def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
-    """MT-11: what is merged is chosen by path, and the rows are those of before."""
+    """MT-11: files are merged by path, and the rows stay the same."""
     table = layered(tmp_path)
     before, files = live_tuples(table), {each.file_path for each in live_delete_files(table)}
     stays, *chosen = sorted(files)

@@ -1,4 +1,4 @@
-"""Statistics of partitions; what Spark makes of them is in tests/spark/test_spark_procedure_migration.py."""
+"""Partition statistics; tests/spark/test_spark_procedure_migration.py tests them in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A branch that every engine reads, moved forward to what was written elsewhere, with nothing lost on the way."""
+"""A branch that every engine reads is moved forward to data that was written elsewhere, and no row is lost."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_delete_that_only_the_target_needs_stays(tmp_path: Path, job: str) -> No
 
 
 def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
-    """MT-31: the branch deleted the carried row since; bringing the file once more would bring the row back."""
+    """MT-31: the branch has deleted the carried row in the meantime; adding the file again would bring the row back."""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1]))
     ingest.refresh().delete_prefix({"id1": "late"})
@@ -295,7 +295,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
 
 
 def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
-    """MT-30: a change that only removes delete files is none that publishing could carry either."""
+    """MT-30: publishing cannot carry a change that only removes delete files either."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
     main.delete_prefix({"id1": "a", "id2": 3})
@@ -309,7 +309,7 @@ def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
 
 
 def test_an_append_to_the_target_may_add_range_partitions(tmp_path: Path) -> None:
-    """MT-30, RP-9: it is an append, whatever ranges its rows ask for."""
+    """MT-30, RP-9: it is an append, even if its rows create ranges."""
     main = keyed_table(tmp_path)
     main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], step=10, on_demand=True))
     main.append(rows("a", [1]))
@@ -382,8 +382,8 @@ def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, version: str) -> None:
-    """LK-16: the target gets the branch as it was when a round began; what comes later is published later, and what
-    others append to the target is carried once and meets the deletes that are younger."""
+    """LK-16: the target gets the state of the branch at the start of a round; later commits are published later. Rows
+    that others append to the target are carried once, and newer deletes apply to them."""
     main, ingest = branched(tmp_path, properties={"format-version": version})
     writer = opened(tmp_path, "ingest")
     ingest.upsert(rows("a", [1], "new"))
@@ -414,7 +414,7 @@ def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, ver
 
 
 def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: Path) -> None:
-    """LK-16, MT-32: the branch never had those rows, so what the target shows of them is no append to carry."""
+    """LK-16, MT-32: the branch never had those rows, so on the target they do not count as an append to carry."""
     main, ingest = branched(tmp_path)
     start = heads(main)[1]
     writer = opened(tmp_path, "ingest")

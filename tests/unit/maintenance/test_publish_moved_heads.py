@@ -1,4 +1,4 @@
-"""What a publish planned is carried out on heads that have moved since, or not at all."""
+"""The plan of a publish is carried out on heads that have moved since, or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tableformat.testing.table_rows import live_tuples
 
 
 def planned_now(ingest: tf.Table, *deletes: DeleteFile) -> ConvertedSnapshot:
-    """What a publish has planned of the branch as it is, to be carried out when others have come."""
+    """The conversion that a publish has planned for the current branch; the test carries it out after other commits."""
     view = ingest.refresh().view
     change = TableChange(
         operation=Operation.REPLACE, kind=ChangeKind.DELETE_REWRITE, added_delete_files=deletes, **planned(ingest)

@@ -1,4 +1,4 @@
-"""A source that is read in a thread of its own."""
+"""A source that is read in its own thread."""
 
 from __future__ import annotations
 

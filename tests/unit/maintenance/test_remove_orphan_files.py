@@ -1,4 +1,4 @@
-"""Files that nothing names go when they are old; everything else in and around the table stays."""
+"""Unreferenced files are removed when they are old; all other files in and around the table stay."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -
 
 
 def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
-    """MT-52: namespaces lie in one another, and lists tell of those at the top."""
+    """MT-52: namespaces are nested, and a listing returns only the top level."""
     table = busy_table(tmp_path)
     for namespace in ("db2", "db2.part", "db2.part.small"):
         table.catalog.create_namespace(namespace)
@@ -323,7 +323,7 @@ def test_table_that_keeps_all_files(tmp_path: Path) -> None:
 
 
 def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
-    """MT-52: the properties that count are those of now, not those of the handle."""
+    """MT-52: the current properties of the table count, not the properties that the handle has loaded."""
     table = busy_table(tmp_path)
     orphan = leave(local(table) / "data" / "dead.parquet")
     another_handle(table).set_properties(**{"gc.enabled": "false"})
@@ -346,7 +346,7 @@ def test_every_file_system_lists_the_same(tmp_path: Path, file_io: type[FileIO])
 
 
 def listed(table: tf.Table, scheme: str, *more: str) -> pa.Table:
-    """What a store's inventory could say of the table's files and some more, all old."""
+    """An inventory of an object store: the files of the table and some more, all old."""
     paths = [each.replace("file:", scheme) for each in (*sorted(files_on_disk(table)), *more)]
     return pa.table({"file_path": paths, "last_modified": pa.array([0] * len(paths), pa.timestamp("us", tz="UTC"))})
 
@@ -366,7 +366,7 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
 
 
 def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(tmp_path: Path) -> None:
-    """MT-50, MT-51: what is not below the location stays, and so does a file of which the list has no time."""
+    """MT-50, MT-51: files outside the location stay, as do files without a time in the list."""
     table = busy_table(tmp_path)
     asked, beside, timeless = (
         leave(local(table) / "data" / name) for name in ("p/a.parquet", "q.parquet", "p/b.parquet")

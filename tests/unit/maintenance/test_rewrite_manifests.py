@@ -1,4 +1,4 @@
-"""Manifests are written anew by partition; files, rows, numbers and row ids stay."""
+"""Manifests are rewritten by partition; files, rows, sequence numbers and row ids stay the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of(table: tf.Table, content: ManifestContent) -> list[ManifestFile]:
 
 
 def facts(table: tf.Table) -> dict[str, tuple[object, ...]]:
-    """What a manifest rewrite must not change of any entry."""
+    """The parts of each entry that a manifest rewrite must not change, by path."""
     view = table.view
     return {
         entry.file.file_path: (entry.snapshot_id, entry.file)

@@ -1,4 +1,4 @@
-"""Position deletes of a data file come together in one file, and the same rows stay deleted."""
+"""The position deletes of a data file are combined in one file, and the same rows stay deleted."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path
 
 
 def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
-    """MT-18: equality and range deletes stay as they are."""
+    """MT-18: equality and range deletes stay unchanged."""
     table = scattered(tmp_path)
     table.delete_prefix({"id1": "a", "id2": 7})
     table.delete("id1 = 'a' AND id2 = 6", mode="equality")

@@ -1,4 +1,4 @@
-"""What verification asks of rows, over the several batches that a large file comes in (MT-74)."""
+"""The checks of verification on rows, over the batches that a large file is read in (MT-74)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def batches_of(parts: Sequence[Sequence[Any]], arrow_type: pa.DataType) -> list[
 def column_flaws(
     parts: Sequence[Sequence[Any]], field_type: PrimitiveType, arrow_type: pa.DataType, **stated: Any
 ) -> list[str]:
-    """What is told of the column, from what word on it says what is wrong."""
+    """The texts of the flaws that the check finds in the column."""
     check = ColumnCheck(entry(field_type, **stated), 1, "x", field_type, ["x"])
     for batch in batches_of(parts, arrow_type):
         check.add(batch)

@@ -1,4 +1,4 @@
-"""Sorts and z-orders that the caller of a compaction chose, of tables without a key."""
+"""Sort orders and z-orders that the caller of a compaction requests, for tables without a key."""
 
 from __future__ import annotations
 

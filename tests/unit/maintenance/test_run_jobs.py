@@ -1,4 +1,4 @@
-"""All upkeep in one call: the order, the budgets, and what happens to the rest when one job fails."""
+"""All maintenance jobs in one call: their order, their budgets, and the remaining jobs if one fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorted runs become one, whatever their keys and however little memory there is."""
+"""Sorted runs are merged into one, for all types of keys and with little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upkeep: a table that is written to keeps itself in shape, and its rows stay (MT-80 to MT-87)."""
+"""Upkeep: a table that is written to is maintained automatically, and its rows stay the same (MT-80 to MT-87)."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: also what is no error of the library, as of a full disk."""
+    """MT-83: also errors from outside the library, such as a full disk."""
     table = table_of(tmp_path, "writer")
     replace_often(table, 3)
 
@@ -244,7 +244,7 @@ def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) ->
 def test_a_table_that_is_gone_before_its_upkeep_is_no_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_made_again: bool
 ) -> None:
-    """MT-101: and another one that has its name by then is left alone."""
+    """MT-101: and another table that uses its name in the meantime is not touched."""
     with waiting(table_of(tmp_path, "off")) as table:
         assert table.catalog is not None
         table.catalog.rename_table("db.t", "db.elsewhere")

@@ -1,4 +1,4 @@
-"""Background upkeep where the process forks, or ends."""
+"""Background upkeep in a process that forks or ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def append_often(table: tf.Table, count: int) -> None:
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_of_a_fork_finds_no_lock_that_the_thread_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: the round is cancelled for the fork, and begins anew; no failure is counted."""
+    """MT-86: the round is cancelled for the fork and starts again; no failure is counted."""
     table = table_of(tmp_path)
     append_often(table, 8)
     table.set_properties({"tableformat.upkeep": "background"})

@@ -1,4 +1,4 @@
-"""The thread of upkeep: when it begins, pauses and ends, its rounds beside forks, and what is counted (MT-86)."""
+"""The upkeep thread: when it starts, pauses and ends, its rounds during forks, and its metrics (MT-86)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Clock:
         return self.now
 
     def move(self, seconds: float) -> None:
-        """When the thread has looked at it once more as it is."""
+        """Advance the clock after the thread has read its current time once more."""
         self.looked_at.clear()
         assert self.looked_at.wait(PATIENCE)
         self.now += seconds
@@ -131,7 +131,7 @@ def test_no_round_begins_where_none_is_due_or_asked_for(
 
 
 class Held:
-    """A round that reports progress whenever it is told to, until it is over."""
+    """A round that keeps reporting progress until the test ends it."""
 
     def __init__(self, what: str = "files") -> None:
         self.what = what
@@ -172,7 +172,8 @@ def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pyt
 def test_no_round_runs_while_a_thread_forks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MT-86: what is cancelled begins anew when the last has forked; and a fork more is ended than was begun."""
+    """MT-86: a cancelled round starts again when the last fork has ended; and ending more forks than began does no
+    harm."""
     held = Held()
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     table, background = table_of(tmp_path, "background"), Background()
@@ -303,7 +304,7 @@ def test_the_thread_is_woken_for_what_comes(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_an_exit_in_a_round_is_a_failure_of_that_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: raised by an executor of the caller's, say. What waits behind it is done; nobody waits for ever."""
+    """MT-86: raised by a custom executor, for example. The rounds queued behind it run; no caller waits for ever."""
     held, table, background = Held(), table_of(tmp_path, "background"), Background()
     other = table_of(tmp_path / "other", "background")
 
@@ -342,7 +343,7 @@ def test_a_thread_whose_start_was_cut_short_is_started_with_the_next_commit(
 
 
 def test_a_round_is_cancelled_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: at once; it is no failure, and what waits behind it is not begun."""
+    """MT-86: at once; it does not count as a failure, and the rounds queued behind it do not start."""
     held = Held()
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     monkeypatch.setattr(background_module, "time", Clock())

@@ -1,4 +1,4 @@
-"""Verification of rows: sources of partitions that are nested, dotted or dropped, and columns of other writers."""
+"""Verification of rows: nested, dotted or dropped partition sources, and columns of other writers."""
 
 from __future__ import annotations
 

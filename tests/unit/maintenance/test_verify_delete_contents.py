@@ -1,4 +1,4 @@
-"""Verification of delete files as other writers leave them, and of what is told beside another finding (MT-75)."""
+"""Verification of the delete files of other writers, and of findings that are reported beside another one (MT-75)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_vector_of_a_file_is_looked_at_whatever_is_wrong_with_the_first(tm
 def test_both_cuts_of_a_carried_span_are_compared(
     tmp_path: Path, lower: tuple[str, int], upper: tuple[str, int]
 ) -> None:
-    """RD-13: a scan goes by the entry."""
+    """RD-13: a scan uses the spans in the entry."""
     made = SpanFiles()
     table = made.made(tmp_path)
     made.write(table, lower, upper)

@@ -1,4 +1,4 @@
-"""Verification of what is in the files: rows, bounds, order, partitions, checksums, positions, vectors and spans."""
+"""Verification of file contents: rows, bounds, order, partitions, checksums, positions, vectors and spans."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ class TestPartitions:
 class TestChecksums:
     @pytest.mark.parametrize("has_checksums", [True, False])
     def test_a_flipped_bit_in_a_data_file(self, tmp_path: Path, has_checksums: bool) -> None:
-        """MT-74: without a checksum it cannot be told, and that is said."""
+        """MT-74: without a checksum it cannot be detected, and the report says so."""
         table = table_of(tmp_path)
         file = only_data_file(table)
         rewrite_rows(table, file, lambda found: found, write_page_checksum=has_checksums, **PLAIN)

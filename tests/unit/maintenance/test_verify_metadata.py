@@ -1,4 +1,4 @@
-"""Verification of metadata and of the presence of files: what is made wrong is found, and it is said what to do."""
+"""Verification of metadata and of the existence of files: each damage is found, and the finding says what to do."""
 
 from __future__ import annotations
 

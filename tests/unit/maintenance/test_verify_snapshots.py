@@ -1,4 +1,5 @@
-"""Verification of the live files of a snapshot together: which file is named, and what of other writers is sound."""
+"""Verification of the live files of a snapshot as a whole: the file that a finding names, and valid metadata of other
+writers."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_any_data_file_with_two_vectors_is_named_with_both(tmp_path: Path, place
 def test_the_file_whose_row_ids_are_wrong_is_named(
     tmp_path: Path, sizes: tuple[int, ...], ids: tuple[int, ...], wrong: list[str]
 ) -> None:
-    """MT-73: the one that begins later of two, whatever lies between them."""
+    """MT-73: the later one of two files whose row ids overlap, regardless of the files between them."""
     table = version_3(tmp_path, *sizes)
     alter_entries(table, first_row_ids(*ids))
     found = table.verify()
@@ -110,7 +111,7 @@ def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> N
 
 
 def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> None:
-    """MT-73: dead ones leave with their snapshot; those of the head are told of."""
+    """MT-73: dead deletes are removed with their snapshot; dead deletes of the head are reported."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
     table.append(rows("b", range(4)))
@@ -139,7 +140,8 @@ def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> 
 def test_two_manifests_may_differ_about_a_file_that_was_added_by_two_commits(
     tmp_path: Path, known: tuple[int, int, int], stated: tuple[int, int, int], is_sound: bool
 ) -> None:
-    """MT-72, SP-24: data number, number of the commit, rows. Of a picked file each is that of its own commit."""
+    """MT-72, SP-24: data sequence number, file sequence number, row count. A file that was cherry-picked has the
+    numbers of its own commit."""
     view = version_3(tmp_path, 4).view
     (manifest,) = manifests_of(view)
     (entry,) = decode_manifest(view.io, manifest, view.metadata)

@@ -1,4 +1,4 @@
-"""What verification and repair tell: which summaries are sound, what comes first, what is left and what to do."""
+"""The text of verification and repair: valid summaries, the order of findings, remaining findings and next steps."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_the_last_snapshot_did_may_be_given_up(tmp_path: Path) -> None:
 
 
 def test_a_table_without_a_catalog_is_verified_as_it_is(tmp_path: Path) -> None:
-    """MT-76: nobody can be asked what happened since."""
+    """MT-76: without a catalog, later changes cannot be looked up."""
     table = two_files(tmp_path)
     missing = live_data_files(table)[0].file_path
     path_of(missing).unlink()
