@@ -1,4 +1,4 @@
-"""Transactions over several tables: all or nothing, checked for every table, once for each batch."""
+"""Transactions over several tables: all or nothing, checked for every table, and once for each batch."""
 
 from __future__ import annotations
 

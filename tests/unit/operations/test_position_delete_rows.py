@@ -1,4 +1,4 @@
-"""`position_deletes`: rows that the writer of a delete file kept."""
+"""`position_deletes`: row values that the writer stored in a position delete file."""
 
 from __future__ import annotations
 

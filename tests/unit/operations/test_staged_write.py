@@ -1,4 +1,4 @@
-"""Intervals that other processes write the rows of."""
+"""Replacing intervals with rows that other processes wrote."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -
 
 
 def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
-    """RP-19: whole files leave, rows that came meanwhile too, and a commit without rows empties the interval."""
+    """RP-19: whole files are removed, as are rows that were added in the meantime. A commit without rows empties the
+    interval."""
     write = pickle.loads(pickle.dumps(table.new_write(kind="replace-interval", on="day", lower=2, upper=5)))
     staged = [write.write(rows((2, 7))), write.write(rows((4, 8)))]
     table.append(rows((3, 9), (5, 9)))

@@ -1,4 +1,4 @@
-"""Tables of other writers get a key, and files of others become data files."""
+"""Adding a key to tables of other writers, and adding files of other writers as data files."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_files_that_do_not_say_are_read(catalog: tf.Catalog) -> None:
 def test_a_commit_between_look_and_promise_is_a_conflict(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch, branch: str
 ) -> None:
-    """LK-9: it may have brought a null, to a branch that came meanwhile too."""
+    """LK-9: the commit may have added a null, also to a branch that was created in the meantime."""
     iceberg = foreign(catalog)
     iceberg.append(rows(1))
     looked = adopt_module.find_nulls
@@ -308,7 +308,7 @@ def test_files_that_cannot_be_the_tables_say_why(
 
 
 def test_columns_that_only_the_directory_says(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """LK-10: a column of the key too, and a delete that goes by it."""
+    """LK-10: also a key column, and a delete that uses it."""
     schema = pa.schema(
         {"id": pa.int64(), "day": pa.date32(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "v": pa.string()}
     )  # fmt: skip

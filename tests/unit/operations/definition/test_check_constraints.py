@@ -1,4 +1,4 @@
-"""`add_check`, `drop_check` and `checks`: what is stored, what is refused, and what rows are held against."""
+"""`add_check`, `drop_check` and `checks`: what is stored, what is rejected, and how rows are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files without field ids keep their columns, whatever names the columns of the table get (LK-19)."""
+"""Files without field ids keep their columns, even if columns of the table are renamed (LK-19)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ CHANGES: dict[str, tuple[list[Callable[[Any], Any]], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_file_without_field_ids_keeps_its_columns(table: Table, name: str) -> None:
-    """LK-19: whatever the columns are called by now, compaction included."""
+    """LK-19: regardless of the current column names, and after compaction too."""
     calls, expected = CHANGES[name]
     change(table, *calls)
     assert rows(table) == [expected]
@@ -124,7 +124,7 @@ def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_p
 
 
 def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
-    """It added files by the names of then, and took those of now away."""
+    """The handle used to add files under the old names, and removed the current names from the mapping."""
     with open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA)

@@ -1,4 +1,4 @@
-"""What `update_schema()` and `update_spec()` refuse, and that a refusal leaves the table as it is."""
+"""Changes that `update_schema()` and `update_spec()` reject, and that a rejected change leaves the table unchanged."""
 
 from __future__ import annotations
 

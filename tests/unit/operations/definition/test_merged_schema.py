@@ -1,4 +1,4 @@
-"""SP-82 in Python: columns of new rows are added to a table, and types are widened."""
+"""SP-82 in Python: new columns in the written rows are added to the table, and types are widened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table is, changed by a handle from before somebody else changed what the change is about."""
+"""Changes of the definition of a table, through a handle that was loaded before another writer changed the same thing."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ PROPERTIES: dict[str, tuple[Act, Act, str]] = {
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_properties_are_held_against_the_table_of_now(catalog: tf.Catalog, table: tf.Table, name: str) -> None:
-    """CK-6, RP-7: whatever the handle has seen, and where the other commit comes between asking and setting."""
+    """CK-6, RP-7: regardless of the state that the handle has loaded, also if the other commit comes between the check
+    and the change."""
     change, other, told = PROPERTIES[name]
     behind = catalog.load_table("db.t")
     other(table)

@@ -1,4 +1,4 @@
-"""A partition field cannot have the name of a column: an error of this library that names another one."""
+"""A partition field cannot have the name of a column: the error of this library suggests another name."""
 
 from __future__ import annotations
 

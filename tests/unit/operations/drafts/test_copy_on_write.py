@@ -1,4 +1,4 @@
-"""`write.{delete,update}.mode = copy-on-write`: rows go with their files, and the others are written anew."""
+"""`write.{delete,update}.mode = copy-on-write`: files with matching rows are replaced by files with the remaining rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOTH = {"write.delete.mode": "copy-on-write", "write.update.mode": "copy-on-writ
 
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
-    """Ids 1 to 4 in one file, of which 4 was deleted; 5 and 6 in another one."""
+    """Ids 1 to 4 in one file, with 4 deleted; ids 5 and 6 in another file."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
@@ -37,7 +37,7 @@ def stored(table: tf.Table) -> dict[int, str]:
 
 
 def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf.Table) -> None:
-    """SP-21: the row delete that was there leaves with its file, other files stay as they are."""
+    """SP-21: the existing row delete is removed with its file; other files stay unchanged."""
     before = paths(table)
     table.set_properties(BOTH)
     deleted = table.delete("v = 'b'")
@@ -87,8 +87,8 @@ def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
 def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
-    """SP-21, MT-49: a file of the transaction gives no ids, so its rows keep those that it stores, and rows that are
-    new in the transaction get theirs from the commit."""
+    """SP-21, MT-49: a file of the transaction assigns no row ids, so its rows keep their stored ids. New rows get their
+    ids from the commit."""
     if table.metadata.format_version < 3:
         return
     monkeypatch.setattr(batches, "SMALL_FILE_BYTES", small_file_bytes)
@@ -124,7 +124,7 @@ def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
 @pytest.mark.parametrize("kind", ["range", "equality"])
 @pytest.mark.parametrize("change", ["delete", "prefix", "update", "merge", "transaction"])
 def test_deleted_rows_are_not_among_those_that_stay(table: tf.Table, kind: str, change: str) -> None:
-    """SP-71: the filter of the statement chooses files, and the rows that are written anew are those of the file."""
+    """SP-71: the filter of the statement selects files, and all live rows of a selected file are rewritten."""
     if kind == "range":
         table.delete_range(lower=[2], upper=[3])
     else:

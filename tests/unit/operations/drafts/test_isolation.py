@@ -1,4 +1,5 @@
-"""`write.{delete,update}.isolation-level`: whether rows that others add meanwhile matter to a verb that reads."""
+"""`write.{delete,update}.isolation-level`: whether rows that others add concurrently conflict with an operation that
+reads."""
 
 from __future__ import annotations
 
@@ -235,7 +236,7 @@ def test_a_row_because_of_which_none_was_inserted_is_not_deleted_meanwhile(
 @pytest.mark.parametrize("verb", INSERTING)
 @pytest.mark.parametrize("kind", [kind for kind in DELETES if kind != "whole file"])
 def test_deletes_of_other_rows_let_an_insert_of_missing_ones_through(table: tf.Table, verb: str, kind: str) -> None:
-    """CP-38: it is about rows, whatever kind of delete others leave in their files."""
+    """CP-38: the check compares rows, regardless of the kind of delete in the files of others."""
     with meanwhile(table, lambda other: DELETES[kind](other, 2)):
         result = INSERTING[verb](table)
     assert result.attempts == 1

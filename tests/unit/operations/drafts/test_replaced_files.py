@@ -1,4 +1,5 @@
-"""Replaced intervals and partitions: whole files leave, one range delete is for others, as each attempt finds it."""
+"""Replaced intervals and partitions: covered files are removed, one range delete covers the rest; planned again for
+each attempt."""
 
 from __future__ import annotations
 
@@ -153,7 +154,7 @@ def test_one_range_delete_is_written_for_all_attempts(catalog: tf.Catalog, tmp_p
 def test_beside_writers_that_never_pause_it_is_written_blind(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RP-19: those of another machine, who wait in no queue of this one."""
+    """RP-19: writers on another machine, which do not use the queue of this one."""
     table = made(catalog)
     monkeypatch.setattr(type(table.iceberg.catalog), "commit_queue", lambda *_: None)
     table.append(rows(12))
@@ -221,7 +222,8 @@ def test_straddling_files_of_a_partition_take_one_range_delete(catalog: tf.Catal
 
 
 def test_rows_outside_of_a_partition_are_refused_one_by_one(catalog: tf.Catalog) -> None:
-    """RP-5, RP-19: all are counted, those where nothing exists and those of other partitions."""
+    """RP-5, RP-19: all rejected rows are counted, both the rows outside of every partition and the rows of other
+    partitions."""
     table = ranged(catalog)
     table.append(rows(12))
     given = rows(18, 25, 40, 11, 9)

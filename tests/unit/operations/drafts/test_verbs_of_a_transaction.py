@@ -1,4 +1,5 @@
-"""Verbs of one transaction after each other: keyed deletes reach the rows of earlier verbs, by position."""
+"""Successive operations of one transaction: equality and range deletes are applied to rows of earlier operations by
+position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose names differ in case alone: each expression is computed from the column that it names, or refused."""
+"""Columns whose names differ only in case: each expression uses the column that it names, or is rejected."""
 
 from __future__ import annotations
 

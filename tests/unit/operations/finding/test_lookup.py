@@ -155,7 +155,7 @@ def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
 
 
 def test_the_filter_and_the_keys_each_rule_out_files_of_one_manifest(table: tf.Table) -> None:
-    """RD-10: bounds of the first column leave some of the files, of which keys touch fewer."""
+    """RD-10: bounds of the first column leave some of the files, and the keys rule out more."""
     assert table.catalog is not None
     many = table.catalog.create_table("db.many", SCHEMA, key=["id", "n"], partition_by=["note"])
     given = [("a", 1), ("b", 1), ("b", 5), ("c", 1)]

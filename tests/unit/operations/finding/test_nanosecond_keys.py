@@ -1,4 +1,4 @@
-"""Keys of nanoseconds: Python's datetime, PyIceberg's literals and DuckDB before 2.0 have microseconds alone."""
+"""Keys with nanoseconds: Python's datetime, PyIceberg's literals and DuckDB before 2.0 only have microseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CP-27: an upsert whose rows lack columns says what becomes of them."""
+"""CP-27: an upsert of rows without some columns must state the values of these columns."""
 
 from __future__ import annotations
 

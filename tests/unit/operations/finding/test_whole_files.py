@@ -1,4 +1,4 @@
-"""Deletes that are true of whole data files leave no delete file."""
+"""Deletes that match all rows of a data file remove the file and write no delete file."""
 
 from __future__ import annotations
 

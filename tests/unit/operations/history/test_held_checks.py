@@ -1,4 +1,4 @@
-"""Snapshots that are published, and ranges that are restored, under CHECK constraints that came since (CK-10)."""
+"""CHECK constraints that were added after a snapshot: publishing the snapshot, and restoring a range (CK-10)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("is_logged", [True, False])
 def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
-    """CK-10: of writers whose clocks are behind, and where there is no log at all."""
+    """CK-10: if the clock of a writer is behind, and if there is no metadata log."""
     bad = staged(table, lambda branch: branch.append(rows((2, -5))))
     table.add_check("positive", "n >= 0")
     log = [
@@ -100,7 +100,7 @@ def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
 
 
 def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table) -> None:
-    """CK-10: rows that were deleted before are none of those that come back."""
+    """CK-10: rows that were deleted before the range was retired are not restored."""
     table.append(rows((2, -5), (3, -3)))
     tags = [table.range_partitions.retire(-10, 0).tag]
     table.add_check("few", "n > -5")

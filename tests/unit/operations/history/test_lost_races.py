@@ -1,4 +1,4 @@
-"""Changes of metadata alone, whose request to the catalog is overtaken by another commit."""
+"""Metadata-only changes that lose a race against another commit in the catalog."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table
 def test_a_constraint_that_lost_a_race_is_not_tried_again(
     table: tf.Table, other: Callable[[tf.Table], Any], told: str
 ) -> None:
-    """CK-8: a branch that came meanwhile may have rows that break it, and no requirement names it to every catalog."""
+    """CK-8: a branch that was created in the meantime may have rows that violate it, and not every catalog supports a
+    requirement that names the branch."""
     handle = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     with (
         overtaken(table, other),

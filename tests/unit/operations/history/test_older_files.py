@@ -1,4 +1,5 @@
-"""Files that a snapshot adds although deletes have met them before: who takes them for new rows brings rows back."""
+"""Files that a snapshot adds although deletes were applied to them before: taking them for new rows would bring deleted
+rows back."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def delete_one(table: tf.Table, how: str | None) -> None:
 
 
 def retired_and_restored(table: tf.Table, how: str | None) -> int:
-    """The snapshot of another branch that brought a range back, of which a delete had taken a row."""
+    """The snapshot on another branch that restored a range; a delete had removed one row of the range before."""
     table.append(rows(1, 2))
     table.append(rows(11))
     delete_one(table, how)

@@ -1,4 +1,4 @@
-"""Branches that move: rollback, set_current_snapshot, fast_forward."""
+"""Operations that move branches: rollback, set_current_snapshot, fast_forward."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_the_handles_own_branch_moves(catalog: Catalog, table: Table) -> None:
 
 
 def test_only_publishing_moves_a_publish_target_forward(catalog: Catalog, table: Table) -> None:
-    """MT-30: moved to a branch with range deletes, it would show their rows to who cannot read them; it may go back."""
+    """MT-30: if it moved to a branch with range deletes, readers without range deletes would see the deleted rows. It
+    may move back."""
     first, _, third = snapshots(table)
     table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
     ingest = catalog.load_table("db.t", branch="ingest")
@@ -123,7 +124,7 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
     [lambda table: table.fast_forward("main", "audit"), lambda table: table.set_current_snapshot(ref_name="audit")],
 )
 def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish: Callable[[Table], Table]) -> None:
-    """What the branch got since the handle was loaded is published too; it stayed behind, without an error."""
+    """Commits to the branch after the handle was loaded are published too; they used to be left out without an error."""
     table.create_branch("audit")
     append(catalog.load_table("db.t", branch="audit"), 4)
     assert live_values(publish(table), "id") == [1, 2, 3, 4]
@@ -171,7 +172,7 @@ def test_a_publish_target_is_moved_by_publishing_alone(catalog: Catalog, table: 
 
 
 def test_branch_of_a_table_without_snapshots_begins_with_an_empty_one(catalog: Catalog) -> None:
-    """`main` is as it was; the branch is written to, and `main` follows it."""
+    """`main` is unchanged; after a write to the branch, `main` can follow it."""
     empty = catalog.create_table("db.empty", SCHEMA)
     empty.create_branch("audit")
     assert set(empty.refresh().metadata.refs) == {"audit"}
@@ -289,7 +290,7 @@ def test_a_snapshot_that_has_expired_is_not_picked(table: Table) -> None:
 
 
 def test_what_was_staged_is_added_as_a_batch_once(table: Table) -> None:
-    """RP-22, CP-14: whatever was committed meanwhile, and whatever of it has expired."""
+    """RP-22, CP-14: regardless of concurrent commits, and of snapshots that have expired."""
     staged = stage(table, 4, "a")
     table.refresh().create_tag("parent").create_tag("kept", staged)
     append(table, 5)

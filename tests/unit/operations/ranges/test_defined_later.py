@@ -1,4 +1,4 @@
-"""Range partitions of tables that had none."""
+"""Range partitions for tables that had none."""
 
 from __future__ import annotations
 

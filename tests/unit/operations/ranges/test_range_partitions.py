@@ -1,4 +1,4 @@
-"""Range partitions of tables: refusal through every door, alterations, drops, rollback."""
+"""Range partitions of tables: rejected rows through every entry point, alterations, drops, rollback."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def beside_the_next_commit(monkeypatch: pytest.MonkeyPatch, table: tf.Table, act
 def test_a_range_that_another_adds_in_the_moment_of_a_drop_exists(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RP-8: an addition makes no snapshot, so the head of the branch does not tell of it."""
+    """RP-8: adding a range creates no snapshot, so the head of the branch does not show it."""
     table = made(catalog, step=10)
     table.append(rows(1, 55))
     other = catalog.load_table("db.t")
@@ -326,7 +326,7 @@ def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, mo
 
 
 def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
-    """RP-8: validated together; one that cannot be leaves everything as it was."""
+    """RP-8: validated together; if one change is invalid, all are rejected and the table stays unchanged."""
     table = made(catalog, step=10)
     table.append(rows(*range(0, 100, 5)))
     before = table.iceberg.metadata_location
@@ -422,7 +422,7 @@ def test_rows_of_writers_that_know_nothing_are_read_and_listed(catalog: tf.Catal
 
 
 def test_staged_rows_that_a_drop_took_the_ground_from_are_refused(catalog: tf.Catalog) -> None:
-    """RP-6: and those that are still covered are committed."""
+    """RP-6: staged rows that are still covered are committed."""
     table = made(catalog, step=10)
     write = table.new_write()
     gone, kept = write.write(rows(55)), write.write(rows(5))

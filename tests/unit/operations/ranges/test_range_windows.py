@@ -1,4 +1,4 @@
-"""Windows that move, partitions that are retired and restored."""
+"""Sliding windows, and partitions that are retired and restored."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog) -> None:
-    """RP-13: the same files with their numbers, and the deletes that they had met; other rows as they are now."""
+    """RP-13: the same files with their sequence numbers and the deletes that were applied to them; other rows keep
+    their current state."""
     table = made(catalog, version=version)
     table.append(rows(1, 2, 3, 4, 15))
     table.delete_prefix({"n": 1})
@@ -169,7 +170,7 @@ def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted
 
 
 def test_only_the_branch_that_lost_the_rows_restores_them_when_history_is_gone(catalog: tf.Catalog) -> None:
-    """RP-13: elsewhere they may be in other files by now, and would be there twice."""
+    """RP-13: on other branches the rows may be in other files, and restoring them would duplicate them."""
     table = made(catalog)
     table.append(rows(5, 15))
     table.create_branch("b")
@@ -288,7 +289,8 @@ def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Cat
 def test_a_restored_range_brings_no_delete_to_others(
     has_equality_deletes: bool, version: int, catalog: tf.Catalog
 ) -> None:
-    """RP-13: a delete that is gone by now was made while the first range was retired, and its keys are in both."""
+    """RP-13: a delete that no longer exists was made while the first range was retired, and both ranges contain its
+    keys."""
     table = made(catalog, version=version)
     if has_equality_deletes:
         table.set_properties({"write.delete.prefix-encoding": "equality"})

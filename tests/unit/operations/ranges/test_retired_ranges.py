@@ -1,4 +1,4 @@
-"""Retired ranges in lists, explanations and refusals, and what becomes of their properties."""
+"""Retired ranges in listings, explanations and rejections, and their properties."""
 
 from __future__ import annotations
 

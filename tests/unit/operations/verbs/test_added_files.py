@@ -1,4 +1,4 @@
-"""Files of others that are added: what their footers say, and what only their rows do."""
+"""Adding files of other writers: facts that their footers state, and facts that only their rows show."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ SEVERAL: dict[str, tuple[str, dict[str, Any]]] = {
 def test_rows_of_several_partitions_are_refused(
     made: Callable[..., tf.Table], tmp_path: Path, name: str, has_statistics: bool
 ) -> None:
-    """LK-10: taken for one partition, filters found rows that do not match and missed those that do."""
+    """LK-10: when such files were added to one partition, filters returned rows that do not match and missed rows that
+    do."""
     by, columns = SEVERAL[name]
     table = made(by)
     with pytest.raises(InvalidArgumentError, match=r"a\.parquet cannot be added.*more than one partition value"):
@@ -142,7 +143,7 @@ def test_the_partition_of_each_type_is_its_value(made: Callable[..., tf.Table], 
 
 
 def test_text_before_the_surrogates_has_bounds(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """It was refused, since half of a surrogate pair is no text."""
+    """The file used to be rejected, because half of a surrogate pair is not valid text."""
     table = made()
     text = "\ud7ff" * 17
     add(table, tmp_path / "a.parquet", {"id": [1], "p": [text]})
@@ -153,7 +154,7 @@ def test_text_before_the_surrogates_has_bounds(made: Callable[..., tf.Table], tm
 def test_field_ids_in_a_file_are_those_of_its_columns(
     made: Callable[..., tf.Table], tmp_path: Path, is_own: bool
 ) -> None:
-    """LK-19: readers go by them. A column may have been renamed since; another column it is not."""
+    """LK-19: readers use the field ids. The column may have been renamed since, but it must be the same column."""
     table = made()
     ids = {"id": b"1", "p": b"2", "f": b"3"} if is_own else {"id": b"1", "p": b"3", "f": b"2"}
     fields = [field.with_metadata({b"PARQUET:field_id": ids[field.name]}) for field in SCHEMA.remove(2)]
@@ -185,7 +186,7 @@ def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table]
 def test_columns_that_are_renamed_while_files_are_added_are_found(
     made: Callable[..., tf.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LK-19: the name mapping is that of the names which the files were looked at by."""
+    """LK-19: the name mapping has the names under which the files were checked."""
     table = made()
     commit, calls = EmbeddedCatalog.commit_table, []
 
@@ -208,8 +209,8 @@ def test_columns_that_are_renamed_while_files_are_added_are_found(
 def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     made: Callable[..., tf.Table], tmp_path: Path, row_group_size: int
 ) -> None:
-    """LK-10, RD-11: pyarrow writes the marker of a data file that it has read along, whatever was done to the rows; a
-    delete of a range searched them, and left rows that it was to delete."""
+    """LK-10, RD-11: pyarrow copies the marker of a data file that it has read, regardless of changes to the rows. A
+    range delete then used binary search on the rows, and missed rows that it should delete."""
     table = made()
     table.append(pa.table({"id": [*range(8)], "p": ["a", "b"] * 4}))
     (stored,) = table.inspect.data_files()["file_path"].to_pylist()

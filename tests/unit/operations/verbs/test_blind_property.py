@@ -1,4 +1,4 @@
-"""`write.delete.blind`: what deletes that read nothing may leave is the table owner's to say."""
+"""`write.delete.blind`: the table owner decides which delete files blind deletes may write."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def kinds(table: tf.Table) -> set[DeleteKind]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_leaves_what_the_owner_forbids(table: tf.Table, verb: str) -> None:
-    """SP-22: the rows are found, and go by position; in copy-on-write no delete file is left at all (SP-21)."""
+    """SP-22: the table is scanned for the rows, and they are deleted by position; with copy-on-write no delete file is
+    written (SP-21)."""
     act, expected = VERBS[verb]
     position = DeleteKind.POSITION if table.metadata.format_version == 2 else DeleteKind.DELETION_VECTOR
     snapshot_id = table.snapshot_id

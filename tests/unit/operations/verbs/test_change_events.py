@@ -1,4 +1,4 @@
-"""`apply_changes` against events that are applied one by one."""
+"""`apply_changes` compared with applying the events one by one."""
 
 from __future__ import annotations
 

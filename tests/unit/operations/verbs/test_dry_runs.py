@@ -1,4 +1,4 @@
-"""A dry run of a verb that deletes counts the rows that would go, in every mode, and changes nothing."""
+"""A dry run of a delete operation counts the rows that would be deleted, in every mode, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys in other Arrow types than the table's: what `append` takes as a value of the column every verb takes."""
+"""Keys with other Arrow types than the table's: every operation accepts the values that `append` accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ VERBS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
 @pytest.mark.parametrize("blind", ["on", "off"])
 @pytest.mark.parametrize("given", GIVEN)
 def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blind: str) -> None:
-    """Deletes among changes, whose keys were put beside those of other events before they had the column's type."""
+    """Deletes among change events: their keys used to be compared with the keys of other events before the conversion
+    to the column type."""
     key_type, keys = GIVEN[given]
     rows = pa.table({"k": keys, "v": [1, 2, 3], "_op": ["U", "D", "U"]})
     catalog = tf.open_catalog(str(tmp_path / "lake"))
@@ -52,7 +53,7 @@ def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blin
 
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_text_of_polars(tmp_path: Path, is_lazy: bool) -> None:
-    """Polars gives views of text, of which PyArrow takes no rows: changes, kept columns and merges failed."""
+    """Polars exports string views, from which PyArrow cannot take rows: changes, kept columns and merges used to fail."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("l", pa.list_(pa.string()))])

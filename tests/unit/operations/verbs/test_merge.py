@@ -1,4 +1,4 @@
-"""`merge`: source rows meet target rows, and clauses say what becomes of them."""
+"""`merge`: source rows are matched with target rows, and clauses decide what happens to them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_insert_only_takes_every_source_row_that_is_not_there(table: tf.Table) -
 
 
 def test_a_target_row_matched_twice_is_named(table: tf.Table) -> None:
-    """CP-28: whatever the predicates say, unless all that match are deleted."""
+    """CP-28: regardless of the predicates, unless all matching rows are deleted."""
     before = table.snapshot_id
     merge = table.merge(source(4, 0, 4, a=[1, 2, 3]), on="id").when_matched_update_all("source.a < 3")
     with pytest.raises(DuplicateKeyError, match=r"1 target rows match.*\{'id': 4\} those at 0, 2"):
@@ -154,7 +154,7 @@ def test_rows_elsewhere_do_not_conflict(table: tf.Table) -> None:
 
 
 def test_isolation_is_that_of_merges(table: tf.Table) -> None:
-    """SP-20: with "snapshot" a row that came meanwhile is not looked at."""
+    """SP-20: at "snapshot" isolation a row that was added concurrently is not checked."""
     table.set_properties({"write.merge.isolation-level": "snapshot"})
     other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     other.append(source(7, a=pa.array([50], pa.int32())))

@@ -1,4 +1,4 @@
-"""Replacements keep the newest message of each prefix, and no write has one key twice."""
+"""Replacements keep the newest message of each prefix, and no write contains a key twice."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_markers_without_an_order(table: tf.Table) -> None:
 
 
 def test_a_diverted_row_of_an_older_message_is_not_looked_at(table: tf.Table) -> None:
-    """CP-24, CP-66: indexes of refused rows are those of the input."""
+    """CP-24, CP-66: the indexes of rejected rows refer to the input."""
     given = lines("ann 1 1 a", "ann 1 1 b", "bob 1 1 c", offset=[1, 2, 1])
     bad = given.set_column(2, "line", pa.array([2**40, 1, 2**40]))
     result = table.replace(bad, prefix=PREFIX, order_by="offset", on_refused="divert")

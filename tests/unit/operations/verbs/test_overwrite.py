@@ -1,4 +1,4 @@
-"""`overwrite(where=)`: rows outside of the condition."""
+"""`overwrite(where=)`: rows outside the condition."""
 
 from __future__ import annotations
 

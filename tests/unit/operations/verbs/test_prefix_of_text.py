@@ -1,4 +1,4 @@
-"""Blind deletes of a text prefix: `LIKE 'ab%'` and `starts_with` are an interval of texts."""
+"""Blind deletes of a text prefix: `LIKE 'ab%'` and `starts_with` become an interval of strings."""
 
 from __future__ import annotations
 

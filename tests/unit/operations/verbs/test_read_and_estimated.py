@@ -1,4 +1,5 @@
-"""What operations read, what snapshots say they deleted, and estimates from metadata (CP-87, CP-88)."""
+"""The rows and bytes that operations read, the deleted rows in snapshot summaries, and estimates from metadata (CP-87,
+CP-88)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ REACHED = {"delete": (1, 3)}
 @pytest.mark.parametrize("name", list(DELETES))
 @pytest.mark.parametrize("blind", ["range", "off"])
 def test_an_estimate_opens_no_data_file(table: tf.Table, name: str, blind: str) -> None:
-    """CP-88: the data files are away meanwhile; nothing is written, in any form of the delete."""
+    """CP-88: the test moves the data files away; nothing is written, for any form of delete."""
     table.set_properties({"write.delete.blind": blind})
     files = sorted(path for path in Path(table.location.removeprefix("file://")).rglob("*"))
     sizes = {data.file_path: data.file_size_bytes for data in data_files(table)}

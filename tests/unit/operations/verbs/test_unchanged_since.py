@@ -1,4 +1,4 @@
-"""`if_unchanged_since`: an operation is refused where rows came into its scope after a snapshot (CP-83 to CP-85)."""
+"""`if_unchanged_since`: an operation is rejected if rows were added to its scope after a snapshot (CP-83 to CP-85)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ CALLS: dict[str, Call] = {
 @VERSIONS
 @pytest.mark.parametrize("name", list(CALLS))
 def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str, version: str) -> None:
-    """CP-83: rows elsewhere are none; nothing is committed, and the operation is not repeated by itself."""
+    """CP-83: rows outside the scope are not a conflict; nothing is committed, and the operation is not repeated
+    automatically."""
     table = orders(tmp_path, **{"format-version": version})
     read = table.snapshot_id
     table.append(rows(("zoe", 1)))

@@ -1,4 +1,4 @@
-"""`update`: rows that match get new values, in one snapshot."""
+"""`update`: matching rows get new values, in one snapshot."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ for row in table.scan().to_arrow().sort_by("id").to_pylist():
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
 def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str) -> None:
-    """As in `where=`; they were those of the machine's zone."""
+    """The same as in `where=`; they used to be in the time zone of the machine."""
     run = subprocess.run(
         [sys.executable, "-c", _WITH_TIMES, str(tmp_path)],
         env={**os.environ, "TZ": zone},

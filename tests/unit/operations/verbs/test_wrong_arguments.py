@@ -1,4 +1,4 @@
-"""What a call that cannot be carried out says: which argument, why, and what to write instead."""
+"""Errors for invalid calls: the argument, the reason, and what to write instead."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_misspelt_option_of_a_verb_gets_the_nearest_name(table: Table) -> None
 
 
 def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
-    """CP-17: `attempts` says so, whatever the verb found out first."""
+    """CP-17: `attempts` is 0, regardless of the work that the operation did before."""
     head = table.snapshot_id
     for result in (
         table.append(rows()),
