@@ -1,4 +1,4 @@
-"""Names in the filter of a statement are the columns that they were when Spark planned it (SP-83)."""
+"""Column names in the filter of a statement are resolved when Spark plans the statement (SP-83)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def delete(session: Session, pin: dict[str, Any], between: Callable[[], None]) -
 
 
 def overwrite(session: Session, pin: dict[str, Any], between: Callable[[], None]) -> None:
-    """At snapshot isolation it is committed on whatever the table is by then."""
+    """At snapshot isolation the overwrite is committed on the current state of the table."""
     asked = {"pin": pin, "table": ["db", "t"], "mode": "overwrite", "row_lineage": False, "settings": {}}
     planned = plan_write(session, Request({**asked, "options": {"isolation-level": "snapshot"}}))
     between()

@@ -1,4 +1,4 @@
-"""Which column a statement of the SQL extension means."""
+"""The column that a statement of the SQL extension refers to."""
 
 from __future__ import annotations
 

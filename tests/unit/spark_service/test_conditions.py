@@ -1,4 +1,4 @@
-"""The argument `where` of procedures, as predicates of Spark."""
+"""The argument `where` of procedures, as Spark predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""COUNT of Spark from metadata alone, where another writer's counts leave nulls out (SP-4); no Spark needed."""
+"""COUNT in Spark from metadata alone, if the counts of another writer omit nulls (SP-4); needs no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE and ALTER TABLE as the Java side words them; no Spark needed."""
+"""CREATE and ALTER TABLE requests in the form that the Java side sends; needs no Spark."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_warehouse_is_a_path_or_the_uri_of_one(tmp_path: Path, prefix: str) ->
 
 
 def test_a_warehouse_and_a_database_are_a_lake(tmp_path: Path) -> None:
-    """LK-14: the same lake that Python opens, whatever the catalog is called in Spark."""
+    """LK-14: the same lake that Python opens, regardless of the name of the catalog in Spark."""
     uri = f"sqlite:///{tmp_path}/names.db"
     session = Session.open("spark_name", {"warehouse": str(tmp_path / "lake"), "uri": uri})
     session.catalog.create_namespace("db")

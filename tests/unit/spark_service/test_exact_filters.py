@@ -1,4 +1,4 @@
-"""What predicates of Spark mean as filters that match exactly the same rows (SP-3)."""
+"""Spark predicates converted to filters that match exactly the same rows (SP-3)."""
 
 from __future__ import annotations
 

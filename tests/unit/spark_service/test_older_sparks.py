@@ -1,4 +1,4 @@
-"""What the Python side answers to Sparks that know less of statements and options; no Spark needed."""
+"""Answers of the Python side to older Spark versions, which send less about statements and options; needs no Spark."""
 
 from __future__ import annotations
 

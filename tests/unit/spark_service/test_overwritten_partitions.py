@@ -1,4 +1,4 @@
-"""Dynamic overwrite of partitions in files of an older spec: their rows are looked for, and lose no neighbour."""
+"""Dynamic partition overwrite with files of an older spec: their rows are looked up, and no neighbouring row is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Predicates over transforms, asked of partitions: which files they rule out, and of which no row need be asked."""
+"""Predicates over transforms, evaluated on partitions: the files that they rule out, and the files whose rows need no
+check."""
 
 from __future__ import annotations
 

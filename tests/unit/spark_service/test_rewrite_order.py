@@ -1,4 +1,4 @@
-"""The arguments `strategy` and `sort_order` of `rewrite_data_files`; no Spark needed."""
+"""The arguments `strategy` and `sort_order` of `rewrite_data_files`; needs no Spark."""
 
 from __future__ import annotations
 

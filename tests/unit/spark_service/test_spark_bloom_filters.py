@@ -1,4 +1,4 @@
-"""Columns of which Parquet's Java library makes no Bloom filter are told of."""
+"""A warning about columns for which Parquet's Java library writes no Bloom filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the process behind a catalog has files written anew."""
+"""Where the process behind a catalog runs the tasks that rewrite files."""
 
 from __future__ import annotations
 

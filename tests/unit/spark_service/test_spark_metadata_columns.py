@@ -1,4 +1,4 @@
-"""The columns of metadata tables, as Spark is given them."""
+"""The columns of metadata tables that Spark receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The procedures and what the specification says of them; no Spark needed."""
+"""The procedures, compared with their tables in the specification; needs no Spark."""
 
 from __future__ import annotations
 

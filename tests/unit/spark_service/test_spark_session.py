@@ -1,4 +1,4 @@
-"""What the Python process of a Spark catalog remembers between calls; no Spark needed."""
+"""The state that the Python process of a Spark catalog keeps between calls; needs no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of a write's tasks, as the process behind a catalog reads them."""
+"""Reports of the tasks of a write, as the process behind a catalog reads them."""
 
 from __future__ import annotations
 

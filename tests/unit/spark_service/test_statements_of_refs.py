@@ -1,4 +1,4 @@
-"""CREATE, REPLACE and DROP BRANCH and TAG as the Java side has parsed them; no Spark needed."""
+"""CREATE, REPLACE and DROP BRANCH and TAG, as parsed by the Java side; needs no Spark."""
 
 from __future__ import annotations
 

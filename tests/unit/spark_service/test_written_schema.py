@@ -1,4 +1,4 @@
-"""A write is in the schema that Spark planned it with, whatever became of that schema since."""
+"""A write uses the schema with which Spark planned it, even if that schema has been changed since."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("on
 
 
 def report_of_prefixes(prefixes: pa.Table) -> bytes:
-    """What a task says that wrote no row and met these prefixes."""
+    """The report of a task that wrote no row and found these prefixes."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, prefixes.schema) as stream:
         stream.write_table(prefixes)
