@@ -1,4 +1,4 @@
-"""The change feed: what it tells of each snapshot, in which order, and what it reads for that."""
+"""The change feed: the events of each snapshot, their order, and the files that are read for them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_delete_that_is_taken_back_gives_its_rows_again(table: tf.Table) -> None
 
 @VERSIONS
 def test_jobs_give_no_events_and_no_tasks(tmp_path: Path, version: int) -> None:
-    """CF-4, CF-8: compaction, conversion, merging and manifest rewrites; what came before them is told as before."""
+    """CF-4, CF-8: compaction, conversion, merging and manifest rewrites; the events of earlier snapshots stay the same."""
     table = new_table(new_catalog(tmp_path), version)
     table.append(rows("A", 1, 2, 3))
     table.append(rows("B", 1, 2))
@@ -269,7 +269,7 @@ def test_columns_of_the_feed(tmp_path: Path, version: int) -> None:
 
 
 def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> None:
-    """CF-5: columns that were renamed, added and dropped since; with an end its own schema."""
+    """CF-5: columns that were renamed, added and dropped since; with an end snapshot, the schema of that snapshot."""
     first = table.append(rows("A", 1)).snapshot_id
     with table.update_schema() as update:
         update.rename_column("note", "remark")
@@ -282,7 +282,7 @@ def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> No
 
 
 def test_table_with_a_column_of_the_feed_has_none(tmp_path: Path) -> None:
-    """CF-5: two columns of one name could not be told apart."""
+    """CF-5: two columns with the same name could not be distinguished."""
     catalog = new_catalog(tmp_path)
     table = catalog.create_table("db.feed", pa.schema([("id", pa.int64()), ("_change_type", pa.string())]))
     with pytest.raises(UnsupportedFeatureError, match=r"column '_change_type'.* Rename"):
@@ -311,7 +311,7 @@ def test_filters_on_columns_of_the_feed_rule_out_snapshots(table: tf.Table) -> N
 
 
 def test_only_files_that_a_new_delete_reaches_are_opened(table: tf.Table) -> None:
-    """CF-7: those that bounds or the skyline clear could be gone; a file that is covered whole is read."""
+    """CF-7: files that bounds or the skyline rule out may be missing; a file that is covered completely is read."""
     table.append(rows("A", 1, 2))
     table.append(rows("B", 1, 2, 3))
     table.append(rows("C", 1, 9))

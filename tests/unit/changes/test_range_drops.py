@@ -53,7 +53,7 @@ def test_drops_are_rows_or_nothing_or_events(table: tf.Table) -> None:
 
 
 def drop_column(table: tf.Table, name: str) -> None:
-    """Without the range partitions and the partition field that go by it."""
+    """Drop a column, after the range partitions and the partition field that use it."""
     table.refresh().remove_properties("tableformat.range-partitions")
     with table.refresh().update_spec() as spec:
         spec.remove_field(name)

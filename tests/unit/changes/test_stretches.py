@@ -1,4 +1,5 @@
-"""The change feed of snapshots that only add files: told together, by the delete that reached a row first (CF-10)."""
+"""The change feed of snapshots that only add files: they are resolved together, by the first delete that applies to a
+row (CF-10)."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ CONDITIONS = ("id > 2 AND note <> 'A5'", "_change_type = 'delete' AND (_commit_v
 
 @pytest.fixture(scope="module", params=[2, 3])
 def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Changes, Any]]:
-    """Feeds of a table, and what they tell when each snapshot is told alone, as the plan has it."""
+    """Feeds of a table, and their events if each snapshot is resolved alone, as in the plan."""
     table = busy_table(tmp_path_factory.mktemp("lake"), request.param)
     check_feed(table.view)
     found = []
@@ -89,7 +90,7 @@ def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_events_are_those_of_snapshots_told_one_by_one(
     feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
 ) -> None:
-    """CF-10: whatever is told together, read together or too much for either; with filters and without."""
+    """CF-10: snapshots that are resolved together, read together, or too large for either; with and without filters."""
     for module, name, value in LIMITS[limits]:
         monkeypatch.setattr(module, name, value)
     for feed, want in feeds:
