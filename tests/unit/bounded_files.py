@@ -1,4 +1,4 @@
-"""Data files in memory whose column bounds are drawn: values, none at all, and bytes that are no value."""
+"""Data files in memory with random column bounds: values, missing bounds, and bytes that are not a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import PARQUET, DataFile
 
 FAR = 7 << 28
-"""A date whose timestamp in microseconds is none of 64 bits; cut to these it has the other sign."""
+"""A date whose timestamp in microseconds does not fit into 64 bits; truncated to 64 bits it has the opposite sign."""
 WIDE = (1 << 127) + 1
 """A number of 17 bytes."""
 BOUNDS: dict[PrimitiveType, list[bytes]] = {

@@ -1,4 +1,4 @@
-"""Tables whose files or metadata are made wrong by hand, one thing at a time, everything else kept right."""
+"""Tables whose files or metadata are damaged by hand: one thing at a time, with everything else kept valid."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def the_finding(result: VerifyResult, kind: FindingKind) -> Any:
 
 
 def alter_entries(table: tf.Table, change: Callable[[ManifestEntry], Iterable[ManifestEntry]]) -> None:
-    """Write the manifests of the head anew with the entries that `change` makes of each, and the list to match."""
+    """Rewrite the manifests of the head: `change` replaces each entry, and the manifest list is rewritten to match."""
     alter_manifests(table, lambda manifest: [manifest], change)
 
 
@@ -55,7 +55,7 @@ def alter_manifests(
     *,
     list_version: int | None = None,
 ) -> None:
-    """Write the list of the head anew, over the old one, with what `change` makes of the manifests as they are."""
+    """Overwrite the manifest list of the head, with the manifests that `change` returns for each current manifest."""
     view = table.view
     assert view.snapshot is not None
     location = view.snapshot.manifest_list

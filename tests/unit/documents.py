@@ -1,4 +1,4 @@
-"""Runs the blocks of a document: Python as one program, commands on the lake that it made."""
+"""Runs the code blocks of a document: Python as one program, then shell commands on the lake that it created."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run_notebook(path: Path) -> int:
 
 
 def run_cell(source: str, names: dict[str, object], path: str) -> tuple[str, object]:
-    """What the code prints, and the value of its last line where that is an expression."""
+    """The output of the code, and the value of its last line if that is an expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     output = io.StringIO()

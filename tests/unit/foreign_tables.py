@@ -1,7 +1,7 @@
-"""Tables of other writers, and the rows that another reader finds in them.
+"""Tables of other writers, with the rows that another reader returns for them.
 
 `make foreign-tables` writes the tables under tests/foreign/tables with Iceberg's Java library. Each has an
-`expected.json`, which the library's generic reader fills. Tables of Spark, Flink and older releases of Iceberg in
+`expected.json` with the rows of the library's generic reader. Tables of Spark, Flink and older releases of Iceberg in
 `../shared/fixtures/iceberg` are included if that folder exists; the tests do not need it.
 """
 

@@ -1,4 +1,4 @@
-"""What `make test` runs of a list or of a matrix; the rest has the mark `long`, for `make test-long`."""
+"""The part of a parameter list or matrix that `make test` runs; the rest has the mark `long`, for `make test-long`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ def every_other(values: Iterable[Any], first: int = 0) -> list[Any]:
 
 
 def every(step: int, values: Iterable[Any], first: int = 0) -> list[Any]:
-    """All values; those that are not a multiple of the step from the first are long."""
+    """All values; only every `step`-th value from `first` on runs in `make test`, the others are long."""
     return [_case((value,), is_long=(place - first) % step != 0) for place, value in enumerate(values)]
 
 
 def crossed(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """All pairs; those that are not long have each value once, and those of the shorter list as often as it takes."""
+    """All pairs. The pairs that are not long contain each value of the longer list once, and values of the shorter list
+    as often as needed."""
     width = min(len(some), len(others))
     return [
         _case((one, other), is_long=(place - number) % width != 0)

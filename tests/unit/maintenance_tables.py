@@ -44,7 +44,7 @@ def table_of(directory: Path, *appends: range, **options: Any) -> tf.Table:
 
 
 def five_files(directory: Path, **options: Any) -> tf.Table:
-    """Rows 0 to 49 of which five files hold every fifth."""
+    """Rows 0 to 49 in five files; each file has every fifth row."""
     return table_of(directory, *(range(start, 50, 5) for start in range(5)), **options)
 
 
@@ -64,7 +64,7 @@ def planned(table: tf.Table) -> dict[str, Any]:
 
 
 def commit_deletes(table: tf.Table, *deletes: DeleteFile) -> None:
-    """What another writer may leave behind."""
+    """Commit delete files as another writer might."""
     commit_change(
         table.iceberg,
         TableChange(

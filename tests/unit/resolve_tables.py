@@ -1,4 +1,4 @@
-"""Small tables made by hand: Parquet files with field ids, manifest entries and metadata, without a catalog."""
+"""Small tables built by hand: Parquet files with field ids, manifest entries and metadata, without a catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
 
 def metadata_of(*schemas: Schema, spec: PartitionSpec | None = None, properties: dict[str, str] | None = None):
-    """Table metadata with these schemas, the last one current; field ids are kept as they are."""
+    """Table metadata with these schemas, the last one current; field ids are kept."""
     spec = spec or PartitionSpec(spec_id=0)
     return TableMetadataV2(
         location="/nowhere",

@@ -1,4 +1,4 @@
-"""A catalog server that speaks as much of Iceberg's REST protocol as commits to several tables need, over a lake."""
+"""A catalog server over a lake. It supports the part of Iceberg's REST protocol that commits to several tables need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits whose snapshots say of themselves what another program would."""
+"""Commits whose snapshot summaries are the ones that another program would write."""
 
 from __future__ import annotations
 

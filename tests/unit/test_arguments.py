@@ -1,4 +1,4 @@
-"""What a caller gets who gives what cannot be, or meets what is not there: an error of the library that says so."""
+"""Invalid arguments and missing objects: an error of the library that names the problem."""
 
 from __future__ import annotations
 

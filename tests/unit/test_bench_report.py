@@ -1,4 +1,4 @@
-"""What the benchmark report is made of, without a benchmark."""
+"""The parts of the benchmark report, without running a benchmark."""
 
 from __future__ import annotations
 

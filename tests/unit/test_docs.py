@@ -1,4 +1,4 @@
-"""What the documents at the top say is so: the README runs and prints what it says, and paths that are named exist."""
+"""The documents in the root folder: the README runs and prints its stated output, and paths in documents exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_one_page_has_every_command() -> None:
 
 
 def test_readme_is_short() -> None:
-    """What it is for, two commands, a picture, a minute of code, where to go on; the rest is in the guide."""
+    """The purpose, two commands, a picture, a minute of code, and links; everything else is in the guide."""
     assert len(README.read_text().splitlines()) < 80
 
 
@@ -77,7 +77,7 @@ def test_the_licence_is_whole_and_goes_into_the_wheel() -> None:
 
 
 def test_hooks_run_the_tools_of_lint() -> None:
-    """What is checked before a commit is what `make lint` checks, with the tools of the same environment."""
+    """The commit hooks run the same checks as `make lint`, with the tools of the same environment."""
     tools = set(re.findall(r"entry: \.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text()))
     assert tools == {"ruff", "mypy", "lint-imports", "python"}
     assert [tool for tool in tools - {"python"} if f"/{tool}" not in (ROOT / "Makefile").read_text()] == []

@@ -1,4 +1,4 @@
-"""The guide: every page's blocks run and print what they say, and every page is in its table of contents."""
+"""The guide: the blocks of every page run and print the stated output, and every page is in the table of contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The examples in docstrings run and print what they say; what users call, and the clever few, have one."""
+"""The examples in docstrings run and print the stated output; public functions and the more complicated private ones
+have one."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ EXAMPLES = {
 SET_UP = "tableformat.table.Table"
 """The docstring whose example makes the lake of all others."""
 GO_ON = ("tableformat.operations.ranges.handle.TableRangePartitions",)
-"""Classes whose own example comes before those of their methods."""
+"""Classes whose own example runs before the examples of their methods."""
 
 
 def definitions(path: Path) -> dict[str, Any]:
-    """What a module defines, private names too; what it imports, an example imports for itself."""
+    """The names that a module defines, including private ones; an example has its own imports for other names."""
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     return {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
 

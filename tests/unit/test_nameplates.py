@@ -1,4 +1,4 @@
-"""Every room of the house has a nameplate: the docstring of its `__init__.py`, whose names are true."""
+"""Every package has a docstring in its `__init__.py`, and the names in it exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plate(room: Path) -> str:
 
 @cache
 def names_within(room: Path) -> set[str]:
-    """Modules and rooms below this one, and what their modules define."""
+    """The modules and packages below this package, and the names that its modules define."""
     names = {path.stem for path in room.rglob("*.py")} | {path.name for path in room.rglob("*") if path.is_dir()}
     for path in room.rglob("*.py"):
         for node in ast.parse(path.read_text()).body:
@@ -39,7 +39,7 @@ def test_every_room_says_what_it_is_in_a_few_sentences() -> None:
 
 
 def test_nameplates_name_what_is_there() -> None:
-    """A module, a class or a function of the room; a file of the repository; another room; a class on Java's side."""
+    """A module, class or function of the package; a file of the repository; another package; or a Java class."""
     rooms = {path.name for path in (ROOT / "tableformat").rglob("*") if path.is_dir()}
     java = {path.stem for path in (ROOT / "spark_ext" / "java").rglob("*.java")}
     wrong = [

@@ -1,4 +1,4 @@
-"""Which table properties can be set, and what setting them says."""
+"""Table properties: which can be set, and the warnings when they are set."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_every_property_of_iceberg_can_be_set(
         warnings.simplefilter("always")
         table.set_properties({full: value})
     assert table.properties[full] == value
-    # Since Python 3.13 connections that the garbage collector closes are told of too.
+    # Since Python 3.13 there are also warnings about connections that the garbage collector closes.
     about_properties = [each for each in told if not issubclass(each.category, ResourceWarning)]
     assert len(about_properties) == (known.effect is Effect.NONE and value.lower() != known.always)
 

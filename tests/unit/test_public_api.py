@@ -1,6 +1,7 @@
-"""The names that users write: what is exported, the parameters of the verbs, the fields of the results.
+"""The public API: exported names, the parameters of operations, and the fields of results.
 
-A change here is a change for every user. Adding a parameter with a default, a method or a field is one line more below.
+A change here is a change for every user. A new parameter with a default, a new method or a new field is one more line
+below.
 """
 
 from __future__ import annotations
@@ -315,7 +316,7 @@ def test_methods_of_a_table(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), VERBS.items())
 def test_a_transaction_has_every_verb_of_a_table(name: str, expected: str) -> None:
-    """What names the writer belongs to the transaction, not to its verbs."""
+    """Arguments that identify the writer belong to the transaction, not to its operations."""
     assert parameters(getattr(tf.Transaction, name)) == expected
 
 
@@ -423,7 +424,7 @@ def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_servi
 
 
 def test_imports_leave_the_collector_as_it_was_with_nothing_to_walk() -> None:
-    """Decision 37. What a program has frozen stays so."""
+    """Decision 37. Objects that the program has frozen stay frozen."""
     code = (
         "import gc, tableformat\n"
         "tableformat.open_catalog\n"

@@ -1,4 +1,4 @@
-"""A library prints nothing: neither where a call does much nor where it fails."""
+"""The library prints nothing, neither in long calls nor in failing ones."""
 
 from __future__ import annotations
 

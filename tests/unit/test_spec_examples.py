@@ -61,7 +61,7 @@ ENCODED_TUPLES: Final[dict[str, list[tuple[tuple[Any, ...], tuple[PrimitiveType,
     "('A', 3)": [(("A", 3), (_STRING, _INT)), (("A", 3), (_STRING, _LONG))],
     "('A\\0', 3)": [(("A\0", 3), (_STRING, _INT))],
 }
-"""What the first two columns of the table in RD-4 mean."""
+"""The values of the first two columns of the table in RD-4."""
 
 
 def _text(document: str) -> str:

@@ -1,4 +1,4 @@
-"""House rules as tests: sizes, names, words, and the bond between specification and code."""
+"""House rules as tests: sizes, names, words, and the links between specification and code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ JAVADOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)
 DECISIONS = sorted((ROOT / "specs" / "decisions").glob("[0-9]*.md"))
 DECISION = re.compile(r"\b[Dd]ecisions? ([0-9]+)(?:(?:,| and| to) ([0-9]+))*")
 DESIGN_NUMBER = re.compile(r"(?<![0-9A-F]{2} )\bD[1-9][0-9]?\b(?! [0-9A-F]{2}\b)")
-"""A number of a document outside of the repository; bytes in hexadecimal are none."""
+"""A number from a document outside the repository; hexadecimal bytes do not count."""
 STUB = re.compile(r"raise NotImplementedError|^\s*\.\.\.\s*$", re.MULTILINE)
 
 
@@ -72,7 +72,7 @@ def test_the_rules_have_something_to_look_at() -> None:
 
 
 def example_lines(path: Path) -> int:
-    """Lines of the examples in docstrings: what a module is measured by is its code and what it says of it."""
+    """The number of lines in docstring examples. The size limit of a module counts its code and prose without them."""
     parser = doctest.DocTestParser()
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = (node for node in nodes_of(path) if isinstance(node, documented))
@@ -81,8 +81,8 @@ def example_lines(path: Path) -> int:
 
 
 def test_no_module_is_too_long() -> None:
-    """Tests may be longer: stories of one subject stay together. Examples are not counted, of which every verb has
-    one."""
+    """Tests may be longer, so that the cases of one subject stay together. Examples are not counted, because every
+    operation has one."""
     limits = dict.fromkeys(CODE, MODULE_LINES_MAX) | dict.fromkeys(TESTS, TEST_LINES_MAX)
     lengths = {path: len(path.read_text().splitlines()) - example_lines(path) for path in limits}
     nothing_of(f"{name_of(path)} {lines}" for path, lines in lengths.items() if lines > limits[path])
@@ -166,7 +166,7 @@ def test_package_files_only_export() -> None:
 
 
 def is_export(node: ast.stmt) -> bool:
-    """What a package file may hold: its docstring, imports, names, imports for types, PEP 562."""
+    """The contents that a package file may have: its docstring, imports, names, imports for types, PEP 562."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Assign() | ast.AnnAssign() | ast.Import() | ast.ImportFrom():
             return True
@@ -357,7 +357,7 @@ def test_every_decision_is_in_the_index() -> None:
 
 
 def test_nothing_points_at_a_document_outside_of_the_repository() -> None:
-    """What a reader of the repository cannot open explains nothing: decisions are in `specs/decisions`."""
+    """References that a reader of the repository cannot open explain nothing: decisions are in `specs/decisions`."""
     pointing = {
         f"{name_of(path)}: {number}"
         for path in [*CODE, *TESTS, *JAVA, *DOCUMENTS]

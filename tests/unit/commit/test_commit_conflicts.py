@@ -494,8 +494,8 @@ def test_changes_that_contradict_themselves(table: Table) -> None:
 
 
 def test_that_nothing_matched_is_a_decision_too(table: Table) -> None:
-    """CP-5, CP-17: a change without files that read the table conflicts with rows that were added since; a change that
-    read nothing does not."""
+    """CP-5, CP-17: a change without files conflicts with rows that were added since if it read the table, and does not
+    if it read nothing."""
     reads, blind = (planned(table, kind) for kind in (ChangeKind.SCAN_BASED, ChangeKind.ROW_DELTA))
     commit_change(table, append(data_file(table, "theirs.parquet")))
     assert not commit_change(table, blind).committed

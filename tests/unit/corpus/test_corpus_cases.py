@@ -1,4 +1,5 @@
-"""The corpus for other readers: which cases there are, what is written for each, and the sentences that decide them."""
+"""The corpus for other readers: its cases, the files of each case, and the sentences of the specification that decide
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers over the corpus: right, refused, wrong, crashed; what they print, and the matrix."""
+"""Readers that are run over the corpus: right, refused, wrong or crashed; their output, and the matrix of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures, sentences and grids for people."""
+"""Numbers, sentences and tables for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show, and the report of a table: no script, nothing from elsewhere, any names, no row read."""
+"""The HTML in notebooks, and the report of a table: no script, no external resource, any names, and no row is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries over several tables of an attached catalog, next to a writer that changes them together."""
+"""Queries over several tables of an attached catalog, while a writer changes the tables together."""
 
 from __future__ import annotations
 

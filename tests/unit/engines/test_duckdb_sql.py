@@ -1,4 +1,4 @@
-"""`tf.duckdb.sql`: time travel, INSERT and DELETE in the SQL of DuckDB over attached catalogs."""
+"""`tf.duckdb.sql`: time travel, INSERT and DELETE in DuckDB's SQL over attached catalogs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Attached:
     catalog: tf.Catalog
     table: tf.Table
     first: int
-    """The snapshot with the rows 1 and 2; a third came since."""
+    """The snapshot with rows 1 and 2; a third row was added after it."""
 
     def run(self, sql: str) -> Any:
         return tf.duckdb.sql(self.connection, sql)
@@ -364,7 +364,7 @@ class TestNumbersOfTheirOwnType:
         ],
     )
     def test_casts_to_other_numbers_are_refused(self, numbers: Attached, number: str, message: str) -> None:
-        """They were taken for the number as it was written."""
+        """The cast used to be ignored."""
         with pytest.raises(InvalidPredicateError, match=message):
             numbers.table.scan(f"p = {number}")
 

@@ -1,4 +1,4 @@
-"""Conditions and expressions that are nested deeper than Python can follow end in an error of this library."""
+"""Conditions and expressions that are nested deeper than Python's recursion limit raise an error of this library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a filter leaves of many files at once holds to each file by itself."""
+"""Pruning many files at once with a filter gives the same result as one file at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metadata proves about columns, and what it only seems to prove."""
+"""Facts about columns that metadata proves, and facts that it only seems to prove."""
 
 from __future__ import annotations
 

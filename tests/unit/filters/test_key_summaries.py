@@ -1,4 +1,4 @@
-"""FM-26: what a manifest list says of keys rules manifests out, and never one with a row that matches."""
+"""FM-26: key summaries in a manifest list rule out manifests, but never one with a matching row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of Polars and of pyarrow as `where=`: the rows that the library keeps are those that they keep."""
+"""Expressions of Polars and pyarrow as `where=`: the library selects the same rows as Polars and pyarrow."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def test_floats_of_32_bits_are_compared_with_such(floats: tf.Table, make: Callab
 def test_a_number_of_64_bits_beside_floats_of_32_is_refused(
     floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]
 ) -> None:
-    """Polars compares it as it is; a filter would take the nearest float, and a delete rows that Polars does not
-    show."""
+    """Polars compares the number unchanged; a filter would use the nearest float, and a delete would remove rows that
+    Polars does not select."""
     with pytest.raises(InvalidPredicateError, match="is no float of 32 bits"):
         floats.scan(where=make(pl.col("f")))
 

@@ -1,4 +1,4 @@
-"""SQL text to filters: what is accepted, and the error for everything else. Rows are compared in the property tests."""
+"""SQL text as filters: the accepted syntax, and the error for everything else. The property tests compare rows."""
 
 from __future__ import annotations
 

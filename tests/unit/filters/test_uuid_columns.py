@@ -1,4 +1,4 @@
-"""UUID columns: filters, keys and nested fields, for which pyarrow has no kernels of its own."""
+"""UUID columns, for which pyarrow has no kernels: filters, keys and nested fields."""
 
 from __future__ import annotations
 

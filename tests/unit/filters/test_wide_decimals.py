@@ -1,4 +1,4 @@
-"""Decimals of more digits than Python's arithmetic keeps, in filters, statistics, Bloom filters and keys (FM-29)."""
+"""Decimals with more digits than Python's default precision, in filters, statistics, Bloom filters and keys (FM-29)."""
 
 from __future__ import annotations
 

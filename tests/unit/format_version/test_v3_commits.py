@@ -1,4 +1,4 @@
-"""Row deletes of version 3 beside the commits of others, an upgrade among them."""
+"""Row deletes of version 3 with concurrent commits of others, including an upgrade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of format version 3: how they come about, and that every verb does on them what it does on version 2."""
+"""Tables of format version 3: how they are created, and that every operation does the same as on version 2."""
 
 from __future__ import annotations
 

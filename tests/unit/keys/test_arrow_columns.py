@@ -1,4 +1,4 @@
-"""Key values from outside keep their value or are refused."""
+"""Key values from callers keep their value or are rejected."""
 
 from __future__ import annotations
 

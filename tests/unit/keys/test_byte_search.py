@@ -1,4 +1,4 @@
-"""Searching sorted byte strings: what numpy finds by eight bytes, and what they leave open."""
+"""Searching sorted byte strings: numpy compares eight bytes at a time, and the rest is searched after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns can be a key."""
+"""The columns that can be in a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of manifests as encoded keys."""
+"""Bounds in manifests as encoded keys."""
 
 from __future__ import annotations
 

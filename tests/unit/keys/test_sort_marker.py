@@ -1,4 +1,4 @@
-"""Sortedness is believed from our own marker alone."""
+"""Only our own marker counts as proof that a file is sorted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key of a table: which columns may be in it, and what says so (FM-4)."""
+"""The key of a table: the columns that it may have, and where it is stored (FM-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The layers of a snapshot: where files stand, which of them deletes reach, drawings that stay small and legible."""
+"""The layers of a snapshot: the positions of files, the files that deletes reach, and drawings that stay small and
+legible."""
 
 from __future__ import annotations
 

@@ -337,8 +337,8 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
 def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MT-17: first one Puffin file has the vectors of all data files; after a conflict the slices are single files, one
-    of which is committed."""
+    """MT-17: first one Puffin file has the vectors of all data files. After a conflict the slices are single files, and
+    only one slice is committed."""
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     table = table_of(tmp_path, "3", file_count=4)
     table.set_properties(**{"write.target-file-size-bytes": "100000000"})

@@ -1,4 +1,4 @@
-"""Parts of pages: everything escaped, grids that end, figures that are worded."""
+"""Parts of HTML pages: all text is escaped, long grids are cut off, and numbers have units."""
 
 from __future__ import annotations
 

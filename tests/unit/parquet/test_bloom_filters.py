@@ -1,4 +1,4 @@
-"""Bloom filters of data files (FM-27): which ones are written, and what filters of any writer rule out."""
+"""Bloom filters of data files (FM-27): which filters are written, and what filters of any writer rule out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def catalog(tmp_path: Path) -> tf.Catalog:
 
 
 def rows_of(file: int) -> pa.Table:
-    """Rows whose ids lie between those of every other file."""
+    """Rows whose ids are interleaved with the ids of every other file."""
     numbers = np.arange(ROWS) * FILES + file
     return pa.table({"id": [f"m-{number:06}" for number in numbers], "n": numbers, "value": numbers / 2}, SCHEMA)
 
@@ -126,7 +126,7 @@ def test_a_value_that_a_file_holds_is_always_found(catalog: tf.Catalog, decoded:
 
 
 def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: list[str]) -> None:
-    """FM-27: and the next one does not open the others, whose filters are known by then."""
+    """FM-27: and the next lookup does not open the other files, whose filters are already in memory."""
     for file in range(FILES):
         decoded.clear()
         assert table.get((f"m-{file:06}", file)) == {"id": f"m-{file:06}", "n": file, "value": file / 2}
@@ -302,7 +302,7 @@ def test_filters_that_nobody_can_write_are_refused(
     table = catalog.create_table("db.t", schema)
     with pytest.raises(refused, match=told):
         table.set_properties({name: value})
-    # What another engine left there stops nobody, but for a value that has to be used.
+    # A property that another engine set is ignored, except for a value that has to be used.
     commit_updates(table.iceberg, (), (SetPropertiesUpdate(updates={name: value, f"{ENABLED}id": "true"}),))
     rows = pa.table({"id": ["a"], "flag": [True], "tags": [["x"]]}, schema)
     if name == f"{RATE}id":
@@ -369,7 +369,7 @@ def test_the_oldest_filters_give_way(table: tf.Table) -> None:
         held.hold(1, form, path, np.zeros((blocks, 8), np.uint32))
         held.hold(1, form, path, np.ones((blocks, 8), np.uint32))
     may = held.may_hold(1, form, files, np.arange(7), [Probe.of(b"x")])
-    # The fourth took the place of the first, the fifth those of the second and third; the sixth is too large.
+    # The fourth filter replaced the first, the fifth replaced the second and third; the sixth is too large.
     assert may.tolist() == [True, True, True, False, False, True, False]
     assert held.forms_of(1) == [form]
     assert held.forms_of(2) == []
@@ -377,7 +377,8 @@ def test_the_oldest_filters_give_way(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("few", [0, 1_000])
 def test_a_filter_that_gave_way_rules_out_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-27: whatever was written over its blocks, and wherever the places of all files were known before."""
+    """FM-27: regardless of the filter that was written over its blocks, and whether or not the positions of all files
+    were known before."""
     monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", few)
     count, capacity = 120, 16
     files = bounded_files([], random.Random(2), count)

@@ -1,4 +1,4 @@
-"""Files that were damaged after they were written are told from whole ones (DA-11)."""
+"""Files that were damaged after they were written are detected (DA-11)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deleted_in(directory: Path, kind: str) -> tf.Table:
 
 
 def read_deletes(table: tf.Table, delete: DeleteFile) -> object:
-    """What a scan takes from the delete file, in a form that can be compared."""
+    """The content that a scan reads from the delete file, in a form that can be compared."""
     loader = DeleteLoader.of(table.metadata, table.iceberg.io, DeleteCaches())
     match delete.kind.value:
         case "position":

@@ -1,4 +1,4 @@
-"""Columns of data files to columns of scans: by field id, at every level, whatever the file's writer did."""
+"""Mapping columns of data files to columns of scans: by field id, at every level, for files of any writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Range partitions as users write them: bounds are cuts, errors name both parties."""
+"""Range partitions as users define them: bounds become cuts, and errors name both ranges."""
 
 from __future__ import annotations
 

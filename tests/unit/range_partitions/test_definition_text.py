@@ -124,7 +124,7 @@ WHOLE: dict[str, tf.RangePartitions] = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_exists_is_said_and_read_again(name: str) -> None:
-    """RP-23: whatever there can be."""
+    """RP-23: for every kind of definition."""
     defined = define(WHOLE[name], TYPES)
     texts = texts_of_range_partitions(defined)
     assert define(range_partitions_of_text(texts, TYPES, where="here"), TYPES) == defined, texts

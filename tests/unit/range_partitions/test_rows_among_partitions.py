@@ -1,4 +1,4 @@
-"""Where rows and files lie: compared with a plain search of every row."""
+"""Assigning rows and files to range partitions, compared with a plain search of every row."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CASES: list[tuple[tf.RangePartitions, list[pa.Array]]] = [
 
 @pytest.mark.parametrize(("given", "columns"), CASES)
 def test_rows_are_covered_where_a_partition_holds_them(given: tf.RangePartitions, columns: list[pa.Array]) -> None:
-    """RP-5, RP-7: the upper end is no part of a bound; equal places are equal partitions."""
+    """RP-5, RP-7: the upper bound is exclusive; equal positions are the same partition."""
     defined = define(given, SCHEMA)
     wanted = [place(defined, row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
     mask = covered(defined, columns)

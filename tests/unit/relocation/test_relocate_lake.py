@@ -1,4 +1,5 @@
-"""Lakes whose metadata is rewritten to another place: every row of every snapshot, and no word of the former place."""
+"""Lakes whose metadata is rewritten for another location: every row of every snapshot stays, and the old location is
+not mentioned."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def golden(directory: Path) -> tuple[tf.Catalog, dict[str, Any]]:
 
 
 def words_of(path: Path) -> bytes:
-    """What a file says, decompressed."""
+    """The content of a file, decompressed."""
     if path.suffix == ".avro":
         container = read_container(path.read_bytes(), str(path))
         return b"".join(block for _, block in container.blocks)
@@ -102,7 +103,7 @@ def test_every_golden_table_is_relocated_in_its_place(
 def test_every_golden_table_is_copied_to_another_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[str]
 ) -> None:
-    """LK-6, LK-7: backup, and restore at another place; the source, which may be a moved lake, stays as it is."""
+    """LK-6, LK-7: backup, and restore at another location; the source, which may be a moved lake, stays unchanged."""
     monkeypatch.syspath_prepend(GOLDEN.parent)
     catalog, expected = golden(tmp_path / "lake")
     former = stated_root(catalog)
@@ -210,7 +211,7 @@ def test_tables_outside_of_the_lake_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_copy_brings_tables_and_files_from_outside(tmp_path: Path) -> None:
-    """LK-6: whatever a table names, the copy has."""
+    """LK-6: the copy has every file that a table references."""
     catalog = small_lake(tmp_path, outside=True)
     pq.write_table(rows("z", [5]), tmp_path / "foreign.parquet")
     out = catalog.load_table("db.out")
@@ -267,7 +268,7 @@ def test_what_cannot_be_relocated_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_copied", [False, True])
 def test_rows_that_were_staged_before_are_not_committed_elsewhere(tmp_path: Path, is_copied: bool) -> None:
-    """CP-23: their files are gone, or are those of the original, which may remove them."""
+    """CP-23: their files are gone, or they belong to the original, which may remove them."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [0]))
     write = table.new_write()

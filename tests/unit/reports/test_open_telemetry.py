@@ -19,7 +19,7 @@ import tableformat as tf
 
 
 class Telemetry:
-    """What a reporter tells, kept in memory."""
+    """The spans and metrics of a reporter, kept in memory."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()

@@ -1,4 +1,4 @@
-"""Reports of scans and commits: what they say, who gets them, and that they harm nothing."""
+"""Reports of scans and commits: their content and receivers, and that a failing receiver does no harm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tableformat.reports.report import CommitReport, Report, ScanReport
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[tf.Table]:
-    """Two files, of which a range delete covers one."""
+    """Three files; a range delete covers one of them."""
     with tf.open_catalog(str(tmp_path)) as catalog:
         catalog.create_namespace("db")
         schema = pa.schema([("id", pa.int64()), ("note", pa.string())])

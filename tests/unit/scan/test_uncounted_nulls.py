@@ -1,4 +1,4 @@
-"""Numbers in structs, some of which are null, with the counts of Iceberg's Java library: it does not count rows whose
+"""Numbers in structs, some of which are null. The counts come from Iceberg's Java library, which omits rows whose
 struct is null."""
 
 from __future__ import annotations

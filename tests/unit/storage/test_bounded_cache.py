@@ -1,4 +1,4 @@
-"""A cache that forgets what was used least recently."""
+"""A cache that evicts the least recently used entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cache directories: what is kept, for how long, and what becomes of damaged files."""
+"""Cache directories: which files are kept, for how long, and how damaged files are handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads and children of fork() share while another thread waits for a store."""
+"""State that threads and forked children share while another thread waits for a store."""
 
 from __future__ import annotations
 

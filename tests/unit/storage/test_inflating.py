@@ -1,4 +1,4 @@
-"""Files of metadata that hold far more than their size."""
+"""Metadata files whose decompressed content is far larger than the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is PyIceberg's REST client or its FileIO over fsspec, asked without an import of either (decision 37)."""
+"""Recognizing PyIceberg's REST client and its FileIO over fsspec without importing either (decision 37)."""
 
 from __future__ import annotations
 

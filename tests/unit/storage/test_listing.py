@@ -1,4 +1,4 @@
-"""A store that cannot be listed is an error of storage, and not of whoever asked."""
+"""If a store cannot be listed, a storage error is raised, not an error about the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache that loads a value once."""
+"""A cache that loads each value once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors about the process, the disk or the store are not reported as damage of a file."""
+"""Errors of the process, the disk or the store are not reported as damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that was moved keeps its stated locations and is opened where it is."""
+"""A moved table keeps the locations in its metadata, and its files are opened at their current location."""
 
 from __future__ import annotations
 

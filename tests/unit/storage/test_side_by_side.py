@@ -1,4 +1,4 @@
-"""Small files read and written side by side."""
+"""Small files that are read and written concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files by location: local ones through the operating system, others through a FileIO."""
+"""Files by location: local files through the operating system, others through a FileIO."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_an_empty_file_can_be_opened(tmp_path: Path) -> None:
 
 
 class _FailingFile(_MemoryFile):
-    """A store that has room for nothing, and says so when the file is closed."""
+    """A full store, which reports it when the file is closed."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__({}, "")

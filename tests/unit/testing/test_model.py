@@ -1,4 +1,4 @@
-"""The in-memory table that other tests believe: its own rules, spelled out."""
+"""The rules of the in-memory table that other tests compare with."""
 
 from __future__ import annotations
 

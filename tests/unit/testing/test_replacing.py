@@ -1,4 +1,4 @@
-"""Functions that are replaced for a test are back afterwards, wherever they were imported."""
+"""Functions that a test replaces are restored afterwards in every module that imported them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are live, and files that are there."""
+"""Live files, and files that exist on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in the order of their values: what a test states does not depend on files and readers."""
+"""Rows sorted by value: the expected rows of a test do not depend on files and readers."""
 
 from __future__ import annotations
 
