@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this directory: starting one costs seconds."""
+"""One Spark session for all tests of this directory, because starting a session takes seconds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def spark(java: None, warehouse: Path) -> Iterator[SparkSession]:
         for name, value in FOR_FEW_ROWS.items():
             builder = builder.config(name, value)
     if _SPARK < (4, 0):
-        # Later versions write so unless they are told otherwise.
+        # This is the default of later versions.
         builder = builder.config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
     session = configure(builder, catalog="lake", warehouse=warehouse).getOrCreate()
     yield session

@@ -1,4 +1,4 @@
-"""Copies of tables that name their files by the place where they were written: in the copy they name their own."""
+"""Copies of tables whose metadata has absolute paths; the paths in the copy are changed to the copied files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests say to a Spark that is older than the grammar and the names they use."""
+"""Replacements for grammar and names that an older Spark does not have."""
 
 from __future__ import annotations
 

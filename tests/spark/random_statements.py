@@ -1,4 +1,4 @@
-"""Statements drawn at random, each carried out by Spark, by DuckDB and by the model."""
+"""Random statements; Spark, DuckDB and the model each execute them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _delete_where(tables: ThreeTables, condition: Condition) -> None:
 
 
 def delete_keys(tables: ThreeTables, draw: Draw) -> None:
-    """What a delete without a look leaves in the table: rows of files that the next statements read and change."""
+    """Delete by key, without reading: the rows stay in files that the next statements read and change."""
     _delete_where(tables, draw(key_conditions([tables.column(ident) for ident in tables.key])))
 
 
@@ -386,7 +386,7 @@ CHANGES_BESIDE_DELETED: Final[tuple[Statement, ...]] = (
     delete_by_subquery,
     merge,
 )
-"""They read files of which a delete without a look has deleted rows."""
+"""Statements that read files with rows that a blind delete has deleted."""
 UPKEEP: Final[tuple[Statement, ...]] = (maintain, maintain, maintain, upgrade)
 READS: Final[tuple[Statement, ...]] = (
     read_the_past,

@@ -1,4 +1,4 @@
-"""Settings of a session for as long as a test needs them."""
+"""Session settings that are restored after a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaming queries that stop when they have read what is there, and are run again."""
+"""Streaming queries that stop when they have read all available data, and that are started again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Source:
         return reader.changes(self._table) if self._has_changes else reader.table(self._table)
 
     def batches(self) -> list[Rows]:
-        """What is new since the last run: the sorted rows of each micro-batch."""
+        """The new rows since the last run: the sorted rows of each micro-batch."""
         found: list[Rows] = []
         self.run(lambda batch: found.append(sorted((tuple(row) for row in batch.collect()), key=str)))
         return found

@@ -1,4 +1,4 @@
-"""The pages of the guide that need Spark: their blocks run, in a process with a session of their own."""
+"""The pages of the guide that need Spark: their blocks run in their own process and session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, tags and snapshots by the names that Iceberg's Spark tables have for them; branches are written to."""
+"""Branches, tags and snapshots by the names that Iceberg's Spark tables use, and writing to branches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_branch_is_written_to_by_its_name(spark: SparkSession, table: Table) -> 
 
 
 def test_branch_and_main_are_read_in_one_statement(spark: SparkSession, table: Table) -> None:
-    """ST-2: a read of another branch is no read of the one that is written to."""
+    """ST-2: reading another branch does not count as reading the branch that is written to."""
     spark.sql(f"INSERT INTO lake.{table.name}.branch_audit SELECT id + 2, v FROM lake.{table.name}")
     spark.sql(f"INSERT INTO lake.{table.name} SELECT id + 8, v FROM lake.{table.name}.branch_audit WHERE id > 2")
     assert ids(spark, f"lake.{table.name}.branch_audit") == [1, 2, 3, 4]

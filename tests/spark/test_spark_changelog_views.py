@@ -1,4 +1,4 @@
-"""CALL lake.system.create_changelog_view: copies are left out, updates and net changes, with and without a key."""
+"""CALL lake.system.create_changelog_view: copied rows are left out; updates and net changes, with and without a key."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def act(spark: SparkSession, table: Table) -> None:
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_events_of_each_kind_of_delete(spark: SparkSession, table: Table) -> None:
-    """CF-3: deletes are told row by row, with the whole old row."""
+    """CF-3: each deleted row is one event, with the whole old row."""
     table.upsert(rows(2, 7, v="up"))
     table.delete_range(lower=(3,), upper=(5,))
     table.maintenance.convert_deletes()
@@ -434,7 +434,7 @@ def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
-    """CF-2: what a snapshot changed is told against its parent, which a stream of appends could do without."""
+    """CF-2: the changes of a snapshot are computed against its parent, which a stream of appends does not need."""
     feed.batches()
     table.append(rows(10))
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[table.metadata.snapshots[0].snapshot_id])
@@ -444,8 +444,8 @@ def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SS-10: this library's snapshots are younger than their parents, those of other writers need not be; Spark would
-    silently leave out what it takes for late."""
+    """SS-10: this library's snapshots are later than their parents, but snapshots of other writers may be earlier.
+    Spark would silently drop rows that it considers late."""
     feed.options |= {"startingVersion": "1", "computeUpdates": "true"}
     feed.batches()
     monkeypatch.setattr(snapshot_producer, "next_timestamp_ms", lambda base: base.snapshot.timestamp_ms - 1)

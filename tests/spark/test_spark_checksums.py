@@ -1,4 +1,4 @@
-"""Spark writes checksums of pages, and compares them where the table asks for it (DA-11)."""
+"""Spark writes page checksums, and verifies them if the table requests it (DA-11)."""
 
 from __future__ import annotations
 

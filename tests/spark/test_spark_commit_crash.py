@@ -1,4 +1,4 @@
-"""kill -9 of the Python process in the middle of a commit: the statement is carried out once all the same."""
+"""kill -9 of the Python process in the middle of a commit: the statement is still executed exactly once."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_rows_diverted_before_a_conflict_are_not_there(
 def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
 ) -> None:
-    """RP-22: though the rows would be covered by now."""
+    """RP-22: although the rows are covered when it is repeated."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"id": 30}\n{"id": 31}\n')
     stream(spark, two_tables, tmp_path)

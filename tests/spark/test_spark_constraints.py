@@ -1,4 +1,4 @@
-"""CHECK constraints: made by DDL, enforced by Spark and by Python; the key is reported as PRIMARY KEY."""
+"""CHECK constraints: created by DDL, enforced by Spark and Python; the key is reported as PRIMARY KEY."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, na
         assert len(taken) + (0 if refused is None else refused.num_rows) == len(candidates)
 
 
-# -- meanwhile
+# -- concurrent changes
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")

@@ -1,4 +1,4 @@
-"""Consumers of the change feed in Spark: streams that record how far they are, and batches that begin there."""
+"""Consumers of the change feed in Spark: streams that record their progress, and batches that start from it."""
 
 from __future__ import annotations
 

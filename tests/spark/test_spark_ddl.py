@@ -1,4 +1,4 @@
-"""Namespaces and tables by SQL: create, alter, drop, rename, show, describe."""
+"""Namespaces and tables in SQL: create, alter, drop, rename, show, describe."""
 
 from __future__ import annotations
 

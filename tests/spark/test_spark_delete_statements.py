@@ -1,4 +1,5 @@
-"""DELETE and TRUNCATE: blind where the predicate is a key or a range, whole files where it takes them, or positions."""
+"""DELETE and TRUNCATE: blind for a predicate on the key or a range, whole files if all their rows match, or by
+position."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def table(lake: Catalog, namespace: str) -> Table:
 
 
 def rows(spark: SparkSession, table: Table) -> list[str]:
-    """The keys that Spark sees, which are those that Python sees."""
+    """The keys that Spark returns, after checking that Python returns the same."""
     found = sorted(f"{row.id1}{row.id2}" for row in spark.table(f"lake.{table.name}").collect())
     assert found == sorted(f"{r['id1']}{r['id2']}" for r in table.refresh().scan().to_arrow().to_pylist())
     return found

@@ -1,4 +1,4 @@
-"""SELECT sees every kind of delete applied."""
+"""SELECT applies every kind of delete."""
 
 from __future__ import annotations
 

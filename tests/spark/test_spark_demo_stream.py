@@ -1,4 +1,5 @@
-"""The demo's stream with Spark, on the session of the other tests; with one of its own in `tests/integration`."""
+"""The stream of the demo with Spark, on the session of the other tests; `tests/integration` runs it with its own
+session."""
 
 from __future__ import annotations
 

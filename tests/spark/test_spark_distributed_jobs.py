@@ -1,4 +1,4 @@
-"""Jobs whose tasks run on Spark executors leave the table that they leave when they run here."""
+"""Jobs whose tasks run on Spark executors give the same table as jobs that run locally."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_compaction_gives_the_files_that_it_gives_here(
 
 
 def test_group_that_cannot_be_read_commits_nothing(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """MT-61: an error of this library comes back as it was raised."""
+    """MT-61: an error of this library keeps its class and message."""
     table = worn_table(lake, (namespace, "broken"), "2")
     victim = next(file for file in live(table) if isinstance(file, DataFile))
     path = Path(victim.file_path.removeprefix("file://"))
@@ -105,7 +105,7 @@ def test_group_that_cannot_be_read_commits_nothing(spark: SparkSession, lake: Ca
 def test_group_that_spark_gave_up_commits_nothing(
     spark: SparkSession, lake: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MT-61: whatever happens to a task, the table is as it was."""
+    """MT-61: if a task fails for any reason, the table stays unchanged."""
     table = worn_table(lake, (namespace, "failing"), "3")
     before, head = contents(table), table.snapshot_id
     monkeypatch.setattr(compaction, "rewrite_group", operator.truediv)
@@ -153,7 +153,7 @@ def test_slice_that_spark_gave_up_commits_nothing(
 
 
 def test_cancelled_on_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """MT-62: an exception of the callback ends the jobs of Spark, and the table is as it was."""
+    """MT-62: an exception in the callback cancels the Spark jobs, and the table stays unchanged."""
     table = worn_table(lake, (namespace, "cancelled"), "3")
     before, head = contents(table), table.snapshot_id
 

@@ -1,4 +1,4 @@
-"""Spark's predicates as filters: the exact ones match the same rows, also where values are null."""
+"""Spark predicates as filters: exact filters match the same rows, also for null values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""NaN and both zeros in filters, whoever wrote the files: row groups are ruled out by what Parquet says of floats."""
+"""NaN and both zeros in filters, for files of any writer: row groups are ruled out by Parquet's rules for float
+statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT, CTAS and `writeTo`: what executors write is what every reader finds."""
+"""INSERT, CTAS and `writeTo`: every reader returns the rows that the executors wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT INTO ... REPLACE USING and REPLACE ON: rows in the place of all that their prefixes held, in SQL."""
+"""INSERT INTO ... REPLACE USING and REPLACE ON: new rows replace all rows with the same prefixes, in SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["table"]
 
 REPLACE_ON = pytest.mark.since_spark("4.3", "the grammar of REPLACE ON")
 REPLACED = ["a1.0 old", "a1.1 old", "a2.5 new", "a2.6 new", "b1.0 old", "b1.1 old", "c9.0 new"]
-"""The rows of `table` after the rows of `new_rows` have replaced those of their messages (id1, id2)."""
+"""The rows of `table` after `new_rows` has replaced the rows of the same messages (id1, id2)."""
 
 
 @pytest.fixture

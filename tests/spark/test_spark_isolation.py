@@ -31,8 +31,8 @@ def table(lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Tabl
 
 
 def test_statements_commit_beside_appends(spark: SparkSession, table: Table) -> None:
-    """SP-20: at snapshot isolation rows that come meanwhile stay as they are, though they match; one level is of one
-    statement."""
+    """SP-20: at snapshot isolation rows that were added concurrently stay unchanged, although they match. The level
+    applies to one kind of statement."""
     for number, statement in enumerate(STATEMENTS.values()):
         while_running(spark, table, append(-number))
         spark.sql(statement.format(name=f"lake.{table.name}"))

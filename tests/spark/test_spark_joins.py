@@ -1,4 +1,4 @@
-"""Joins of tables that are partitioned alike (SP-40), and what the optimizer is told of columns (SP-38)."""
+"""Joins of tables with the same partitioning (SP-40), and column statistics for the optimizer (SP-38)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MERGE and UPDATE inside of structs, and MERGE that changes the table's columns."""
+"""MERGE and UPDATE within structs, and MERGE that changes the columns of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the target that the source's keys rule out are not read: counted by the scans' metric."""
+"""Target files that the source's keys rule out are not read, as counted by the scan metric."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table:
 
 @pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_merge_that_only_updates(spark: SparkSession, table: Table, source: str) -> None:
-    """Names of columns are those of the statement, in any case."""
+    """The statement may write column names in any case."""
     read = files_read(
         spark, f"MERGE INTO lake.{table.name} t USING {source} s ON t.ID = s.iD WHEN MATCHED THEN UPDATE SET V = s.v"
     )
@@ -139,7 +139,7 @@ MERGES = {
         1: None,
     },
 }
-"""What is after ON, and what it changes: values by key; None of rows that go."""
+"""The clauses after ON, and their changes: values by key; None for rows that are deleted."""
 
 
 @pytest.mark.parametrize("clauses", MERGES)
@@ -170,7 +170,8 @@ def test_rows_without_a_match_are_left_out_and_no_other(
 
 
 def test_source_that_gives_other_keys_the_second_time(spark: SparkSession, table: Table) -> None:
-    """SP-81: the rows that match them are not there to be joined, and would be inserted beside those that are."""
+    """SP-81: the rows that match the second keys were not read for the join. They would be inserted in addition to the
+    existing rows."""
     from pyspark.sql.functions import udf
 
     marker = str(Path(tempfile.mkdtemp()) / "called")

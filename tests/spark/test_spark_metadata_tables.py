@@ -1,4 +1,4 @@
-"""Metadata tables that Iceberg has beside those of one snapshot, names of states, and `changes`."""
+"""Iceberg metadata tables that cover more than one snapshot, names of refs and snapshots, and `changes`."""
 
 from __future__ import annotations
 

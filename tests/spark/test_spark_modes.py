@@ -1,4 +1,4 @@
-"""`write.{delete,update,merge}.mode` and `write.delete.blind`: what statements leave is the table owner's to say."""
+"""`write.{delete,update,merge}.mode` and `write.delete.blind`: the table owner decides which files statements write."""
 
 from __future__ import annotations
 

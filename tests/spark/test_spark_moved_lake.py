@@ -1,4 +1,4 @@
-"""A lake that was moved, or that cannot be written to, in Spark."""
+"""A lake that was moved or that is read-only, in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table that are named like the metadata columns which Spark shows beside them."""
+"""Table columns with the same names as the metadata columns that Spark offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`option("order-by", ...)`: of each replaced prefix the newest message stays, in batches and in streams."""
+"""`option("order-by", ...)`: the newest message of each replaced prefix is kept, in batches and in streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's strings may have any bytes; a table's text, and what statements say of it, are UTF-8."""
+"""Spark's strings may contain any bytes; text in tables and in statements must be UTF-8."""
 
 from __future__ import annotations
 

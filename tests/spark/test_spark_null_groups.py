@@ -1,4 +1,4 @@
-"""SP-94: rows are changed wherever they lie, also where the column that files can be ruled out by is null."""
+"""SP-94: matching rows in all files are changed, also if the column that rules out files is null."""
 
 from __future__ import annotations
 

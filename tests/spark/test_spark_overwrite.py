@@ -1,4 +1,4 @@
-"""Partitioned writes and overwrites: partition values are Python's, and only what is named is replaced."""
+"""Partitioned writes and overwrites: partition values are the same as in Python, and only the named rows are replaced."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_partition_values_are_the_ones_that_python_computes(
 @pytest.mark.parametrize("transform", ["bucket(7, u)", "u"])
 @pytest.mark.since_spark("4.0", "uuid(seed)")
 def test_partitions_of_uuids(spark: SparkSession, lake: Catalog, namespace: str, transform: str) -> None:
-    """Spark has a uuid as text; its partition is that of its bytes."""
+    """Spark represents a uuid as text; its partition is computed from its bytes."""
     schema = pa.schema([("u", pa.uuid())])
     by_python = lake.create_table((namespace, "python"), schema, partition_by=[transform])
     by_spark = lake.create_table((namespace, "spark"), schema, partition_by=[transform])
@@ -271,7 +271,7 @@ def test_overwrite_of_rows_that_another_added_is_a_conflict(spark: SparkSession,
 def test_overwrite_is_validated_from_a_snapshot(
     spark: SparkSession, events: Table, meanwhile: str, level: str, message: str | None, dynamically: bool
 ) -> None:
-    """SP-47: though the statement itself sees what came since."""
+    """SP-47: although the statement itself reads the rows that were added since."""
     since = events.view.snapshot.snapshot_id
     spark.sql(meanwhile.format(t=f"lake.{events.name}"))
     before = ids(spark, events)
@@ -314,7 +314,7 @@ def test_overwrite_at_snapshot_isolation_replaces_rows_that_come_meanwhile(spark
 
 
 def test_overwrite_that_is_validated_from_the_beginning(spark: SparkSession, events: Table) -> None:
-    """SP-47: without a snapshot every row came since."""
+    """SP-47: without a snapshot, every row counts as added since."""
     rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(f"lake.{events.name}")
     with pytest.raises(AnalysisException, match="came into the table"):
         rows.option("isolation-level", "serializable").overwritePartitions()

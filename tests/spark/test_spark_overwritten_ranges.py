@@ -1,4 +1,4 @@
-"""RP-29: a dynamic overwrite of a table with range partitions replaces those that its rows fall into, and no others."""
+"""RP-29: a dynamic overwrite of a table with range partitions replaces only the ranges that contain its rows."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_no_rows_replace_nothing(spark: SparkSession, lake: Catalog, namespace: 
 def test_what_others_add_elsewhere_is_no_conflict(
     spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
 ) -> None:
-    """SP-47: rows of the same range are, whatever their sequence number."""
+    """SP-47: rows of the same range are a conflict, regardless of their sequence number."""
     table = lake.create_table((namespace, "t"), SCHEMA, range_partitions=YEARS)
     table.append(made(OLD))
     since = str(table.snapshot_id)

@@ -1,4 +1,4 @@
-"""A declarative pipeline of Spark with AUTO CDC into tables of the catalog, in a process with a Connect server."""
+"""A declarative Spark pipeline with AUTO CDC into tables of the catalog, in a process with a Connect server."""
 
 from __future__ import annotations
 

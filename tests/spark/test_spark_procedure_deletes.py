@@ -1,4 +1,4 @@
-"""CALL lake.system.delete_prefix and delete_range: values as SQL writes them."""
+"""CALL lake.system.delete_prefix and delete_range, with values as SQL literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CALL of the jobs that keep a table: their rows, their results, Iceberg's arguments, and dry_run."""
+"""CALL of the maintenance jobs: their result rows, their effects, Iceberg's arguments, and dry_run."""
 
 from __future__ import annotations
 

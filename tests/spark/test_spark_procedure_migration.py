@@ -1,4 +1,4 @@
-"""CALL of procedures that take over files and tables, and that stage copies elsewhere."""
+"""CALL of procedures that import files and tables, and that stage copies in another location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's properties promise to Spark, what snapshots tell of it, and `input_file_name()`."""
+"""Table properties that Spark reads, snapshot summaries, and `input_file_name()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What of a query reaches the planner and the Parquet reader, and that it never changes the rows."""
+"""The parts of a query that are pushed down to the planner and the Parquet reader, and that pushdown never changes the
+rows."""
 
 from __future__ import annotations
 
@@ -546,7 +547,8 @@ def transformed(lake: Catalog, namespace: str) -> Table:
 
 
 def test_functions_of_the_catalog_never_change_the_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-46: each predicate finds the rows that the functions' own values say, whatever files are partitioned by."""
+    """SP-46: each predicate selects the rows that the values of the functions imply, regardless of the partitioning of
+    files."""
     table = transformed(lake, namespace)
     columns = ", ".join(f"{call} AS {name}" for name, call in FUNCTIONS.items())
     names = {name: name for name in FUNCTIONS}

@@ -1,6 +1,6 @@
-"""Random statements give the same rows in Spark on the lake's table, in DuckDB on its own, and in the model.
+"""Random statements give the same rows in Spark on the lake's table, in DuckDB on its own table, and in the model.
 
-After each statement the rows are read from Spark, from Python and from DuckDB over the lake's table.
+After each statement the rows are read from Spark, from Python, and from DuckDB over the lake's table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ WAYS_TO_DELETE = (
     "".join(f", 'write.{each}.mode' = 'copy-on-write'" for each in ("delete", "update"))
     + ", 'write.delete.blind' = 'range'",
 )
-"""The last two carry rows beside those that deletes without a look have deleted (SP-71)."""
+"""Tables with the last two values have files that contain both kept rows and rows that blind deletes have deleted
+(SP-71)."""
 _numbers = count()
 
 
@@ -118,10 +119,10 @@ def on_branch_of_session(tables: ThreeTables, lake: Catalog) -> Iterator[None]:
 def test_the_same_statements_give_the_same_rows_everywhere(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """DA-1 to DA-7, RD-2, RD-5.
 
-    What is drawn is first a family, so that rows are there when columns change, then a statement of it. Half of the
-    tables begin with deletes of keys that are made without a look, each before a statement that reads: a plan that lost
-    such a delete brings rows back. A third of the tables are written to on a branch of the session, which main is moved
-    to at the end (SP-23).
+    First a family of statements is drawn, so that there are rows when columns change, then a statement of that family.
+    Half of the tables begin with blind deletes by key, each before a statement that reads: a plan that lost such a
+    delete would bring rows back. A third of the tables are written to on a branch of the session, and main is moved to
+    that branch at the end (SP-23).
     """
 
     # Shrinking what takes seconds an example would take longer than reading it.

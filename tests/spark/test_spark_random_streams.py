@@ -1,4 +1,5 @@
-"""Streams from a table under random verbs and jobs, stopped and started again: each row comes once, in any portions."""
+"""Streams from a table with random operations and jobs, stopped and restarted: each row arrives once, in batches of any
+size."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ class StreamedTable:
         )
 
     def appended(self, first: int | None) -> Rows:
-        """SS-1, SS-3: the rows as of the first snapshot, and those of each snapshot since that only appends."""
+        """SS-1, SS-3: the rows at the first snapshot, and the rows of each later snapshot that only appends."""
         line = self.snapshots()
         found: Rows = Counter()
         is_old = first is not None
@@ -99,7 +100,7 @@ class StreamedTable:
 
 
 class Batches:
-    """What each micro-batch gave; one that is run again gives the same (SS-4)."""
+    """The rows of each micro-batch; a micro-batch that is run again has the same rows (SS-4)."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, Rows] = {}
@@ -164,7 +165,7 @@ def stop_and_go(known: StreamedTable, checkpoint: Path) -> None:
 
 
 def applied(changes: Rows) -> Rows:
-    """The inserts without the deletes; rows are told apart by their numbers."""
+    """The inserts minus the deletes; row numbers distinguish equal rows."""
     found: Rows = Counter()
     width = len(SCHEMA.names)
     for event, count in changes.items():

@@ -1,4 +1,4 @@
-"""Range partitions from Spark: rows that nothing covers are refused one by one, in batches and in streams."""
+"""Range partitions from Spark: uncovered rows are rejected individually, in batches and in streams."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalo
 
 
 def test_options_about_refused_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """What cannot be is said before a row is written."""
+    """Invalid options are rejected before a row is written."""
     table = make(lake, namespace, YEARS)
     lake.create_table((namespace, "narrow"), pa.schema([("id", pa.int64())]))
     for options, message in (
@@ -317,8 +317,8 @@ def test_stream_diverts_each_epoch_once(spark: SparkSession, lake: Catalog, name
 def test_stream_goes_on_when_a_range_was_added(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
-    """RP-21: the tasks of each epoch know what exists by then. A row that nothing covers stops the query, which goes on
-    from there."""
+    """RP-21: the tasks of each epoch know the current ranges. An uncovered row stops the query; after a restart it
+    continues from that epoch."""
     table = make(lake, namespace, YEARS)
     for number in range(3):
         add(tmp_path, str(number), (number, (2011, 2020, 2021)[number]))
@@ -485,7 +485,7 @@ SHOWN: dict[str, dict[str, Any]] = {
 
 
 def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-23, SQ-9: SHOW CREATE TABLE, run again by another name, whatever there can be."""
+    """RP-23, SQ-9: the statement of SHOW CREATE TABLE, run with another name, for every kind of definition."""
     schema = pa.schema(
         [
             pa.field("region", pa.string(), nullable=False),
@@ -529,7 +529,7 @@ def run_in_spark(spark: SparkSession, built: BuiltTable, step: dict[str, Any], r
 
 
 def test_cases_of_the_corpus(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-21, RP-22, RP-23, RP-27: the rows, those that are refused, and the list are what they are from Python."""
+    """RP-21, RP-22, RP-23, RP-27: the rows, the rejected rows, and the list of ranges are the same as from Python."""
     for number, case in enumerate(IN_SPARK):
         built = create(lake, case, identifier=f"{namespace}.t{number}")
         name, schema = f"lake.{built.identifier}", built.table.schema

@@ -1,4 +1,4 @@
-"""Options of batch reads: which state of the table is read, and that nothing is ignored."""
+"""Options of batch reads: the snapshot or ref that is read, and that no option is ignored."""
 
 from __future__ import annotations
 

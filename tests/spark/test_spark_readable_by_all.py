@@ -1,4 +1,4 @@
-"""Tables that Python and Spark wrote, read by Spark and by every reader that knows nothing of range deletes; tables of
+"""Tables that Python and Spark wrote, read by Spark and by every reader that does not support range deletes; tables of
 other writers, read by Spark."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_with_spark(spark: SparkSession, table: tf.Table) -> Answers:
 
 
 def outcomes(spark: SparkSession, table: tf.Table, rows: Sequence[Row]) -> dict[str, str]:
-    """What each reader makes of the table."""
+    """The outcome of reading the table with each reader."""
     assert duckdb_iceberg_env.is_complete(), "python tests/integration/duckdb_iceberg_env.py makes what is missing"
     location = table.refresh().iceberg.metadata_location
     answers = {name: read(location, None) for name, read in READERS.items()}

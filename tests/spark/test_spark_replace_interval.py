@@ -1,4 +1,4 @@
-"""Intervals and conditions that a write of Spark replaces: rows outside of them are refused."""
+"""Intervals and conditions that a Spark write replaces: rows outside of them are rejected."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
 
 
 def test_a_stream_replaces_its_interval_once_an_epoch(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    """CP-14, RP-19: an epoch that is run again does not take away what came since."""
+    """CP-14, RP-19: an epoch that is run again does not remove rows that were added since."""
     source = tmp_path / "in"
     source.mkdir()
 

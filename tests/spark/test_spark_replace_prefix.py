@@ -1,4 +1,4 @@
-"""`option("replace-prefix", ...)`: rows in the place of all that their prefixes held, in batches and in streams."""
+"""`option("replace-prefix", ...)`: new rows replace all rows with the same prefixes, in batches and in streams."""
 
 from __future__ import annotations
 

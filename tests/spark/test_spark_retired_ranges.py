@@ -1,4 +1,4 @@
-"""Retired ranges and the history of range partitions, as Spark shows them."""
+"""Retired ranges and the history of range partitions, as Spark displays them."""
 
 from __future__ import annotations
 

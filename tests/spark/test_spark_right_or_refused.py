@@ -1,4 +1,4 @@
-"""Statements that are either right or refused: deep conditions, URIs of warehouses, alike names, newer states."""
+"""Statements that are either correct or rejected: deep conditions, warehouse URIs, similar names, newer snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UPDATE and MERGE: rows are deleted by position and written anew."""
+"""UPDATE and MERGE: rows are deleted by position and written again."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, tabl
 
 
 def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
-    """Registers meanwhile(v), which is v; while a statement computes it, another writer commits once."""
+    """Register the function meanwhile(v), which returns v. While a statement computes it, another writer commits once."""
     from urllib.parse import unquote
 
     from pyspark.sql.functions import udf

@@ -1,4 +1,4 @@
-"""The jar, and the ways to put the catalog into Spark."""
+"""The jar, and the ways to configure the catalog in Spark."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_jar_of_a_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_no_class_is_twice_in_a_jar() -> None:
-    """What Spark changed is in `since` and `before` the version that changed it, never in both for one Spark."""
+    """For each class that Spark changed, one version is in `since` and the other in `before`; no Spark version gets
+    both."""
     for version, scala in (("3.5", "2.12"), ("4.0", "2.13"), ("4.1", "2.13"), ("4.2", "2.13"), ("4.3", "2.13")):
         roots = source_roots(SparkVersion(version, scala))
         classes = [source.name for root in roots for source in root.rglob("*.java")]
@@ -358,7 +359,7 @@ def test_configure_in_a_process_that_runs_spark_already_says_to_attach(java: Non
     assert done.returncode == 0, done.stderr
     assert "spark_ext.attach(spark, catalog='lake'" in done.stdout
     assert "['db']" in done.stdout
-    # ST-9: never those of now. Spark 4.2 and newer lose the version where the extension is not there.
+    # ST-9: never the current rows. Without the extension, Spark 4.2 and newer drop the version.
     assert "rows [1, 2]" in done.stdout if "refused" in done.stdout else "rows [1, 1, 2]" in done.stdout
 
 
@@ -380,7 +381,7 @@ print("jars", sorted(jars.apply(n).rsplit("/", 1)[1] for n in range(jars.size())
 
 @pytest.mark.slow
 def test_jars_of_packages_reach_executors(java: None, tmp_path: Path) -> None:
-    """The builder's `spark.jars` hid those that `spark.jars.packages` was resolved to."""
+    """The builder's `spark.jars` used to hide the jars that `spark.jars.packages` was resolved to."""
     package = tmp_path / "repository" / "org" / "tests" / "extra" / "1.0"
     package.mkdir(parents=True)
     with zipfile.ZipFile(package / "extra-1.0.jar", "w") as archive:

@@ -1,4 +1,4 @@
-"""Micro-batches that change two tables in one commit, and statements, which do not."""
+"""Micro-batches that change two tables in one commit, and statements, which cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python process behind a catalog: frames, failures, and what outlives what."""
+"""The Python process behind a catalog: message frames, failures, and which process outlives which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a version of Spark has to do before anything else is tried on it: some seconds, `make smoke-spark SPARK=3.5`."""
+"""The basics that a Spark version must support before other tests are run on it. Takes a few seconds: `make smoke-spark
+SPARK=3.5`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`format("tableformat")`, incremental reads and the options of reads and writes."""
+"""`format("tableformat")`, incremental reads, and the options of reads and writes."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
 
 
 def test_a_catalog_has_options_of_icebergs(spark: SparkSession, table: Table) -> None:
-    """SP-54: after USE, a name without a namespace is one of the default namespace. SP-65: options said what new tables
-    and views are like, and were passed over; so were those of Java classes."""
+    """SP-54: after USE, a name without a namespace belongs to the default namespace. SP-65: options with defaults for
+    new tables and views, and options that name Java classes, used to be ignored."""
     namespace, prefix = table.name.split(".")[0], "spark.sql.catalog."
     options = {row.key: row.value for row in spark.sql("SET").collect() if row.key.startswith(f"{prefix}lake")}
     for key, value in options.items():
@@ -190,7 +190,7 @@ def test_sparks_own_options_of_states_are_heeded_by_load(spark: SparkSession, ta
 
 
 def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, table: Table) -> None:
-    """SP-26: rows as they came, whatever became of them; not the ones of the first snapshot."""
+    """SP-26: rows as they were appended, regardless of later changes; without the rows of the first snapshot."""
     name, ids = f"lake.{table.name}", snapshots(table)
     table.refresh().delete("id = 2 AND id > 0", mode="scan")
 
@@ -343,7 +343,8 @@ def test_no_column_comes_by_insert_into(spark: SparkSession, table: Table) -> No
 def test_rows_of_a_stream_are_the_tables_by_name(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
-    """SP-58: Spark hands rows of a stream over as they are. They were written by place, whatever their types."""
+    """SP-58: Spark passes on the rows of a stream unchanged. They used to be written by position, regardless of their
+    types."""
     source, target = f"lake.{namespace}.source", f"lake.{namespace}.target"
     spark.sql(f"CREATE TABLE {target} (id BIGINT NOT NULL, s STRUCT<a: INT, b: STRING>, data STRING, n INT)")
     spark.sql(f"CREATE TABLE {source} (data STRING, s STRUCT<b: STRING, a: INT>, id INT, more INT)")
@@ -373,7 +374,7 @@ def test_rows_of_a_stream_are_the_tables_by_name(
 def test_rows_of_a_stream_have_the_columns_that_order_files(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
-    """SP-58: Spark sorts them as they come, and files promise the order of the key (RD-11)."""
+    """SP-58: Spark sorts them by the types of the stream, and files promise the order of the key (RD-11)."""
     source, target = f"lake.{namespace}.source", f"lake.{namespace}.target"
     spark.sql(f"CREATE TABLE {source} (k INT, v INT) TBLPROPERTIES ('tableformat.key' = 'k')")
     spark.sql(f"CREATE TABLE {target} (k STRING, v INT) PARTITIONED BY (v) TBLPROPERTIES ('tableformat.key' = 'k')")

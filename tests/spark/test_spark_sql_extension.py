@@ -1,4 +1,4 @@
-"""Statements of the SQL extension (specs/spark-sql.md): what Spark's own grammar lacks."""
+"""Statements of the SQL extension (specs/spark-sql.md), which Spark's own grammar does not have."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_identifier_fields(spark: SparkSession, lake: Catalog, namespace: str) -
 
 
 def told(spark: SparkSession, statement: str) -> str:
-    """What EXPLAIN says of a delete, before Spark's plan."""
+    """The text that EXPLAIN prints about a delete, before Spark's plan."""
     text: str = spark.sql(f"EXPLAIN {statement}").collect()[0][0]
     head, _, plan = text.partition("\n\n")
     assert plan.startswith("== Physical Plan ==")

@@ -1,4 +1,4 @@
-"""Statements whose rows come from data frames and temporary views that read the table which is written to."""
+"""Statements whose rows come from data frames and temporary views that read the target table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(table: Table) -> dict[int, str]:
 
 
 def new_rows(spark: SparkSession, table: Table, other: Table) -> DataFrame:
-    """Of the other table, those that the target lacks: (1, o1)."""
+    """The row of the other table that the target lacks: (1, o1)."""
     source, target = spark.table(f"lake.{other.name}").alias("x"), spark.table(f"lake.{table.name}").alias("y")
     return source.join(target, expr("x.id = y.id"), "left_anti")
 

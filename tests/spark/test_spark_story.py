@@ -1,4 +1,4 @@
-"""The short form of the story: two streams on the session of the tests, which are stopped and started again."""
+"""The short form of the story: two streams on the session of the tests, which are stopped and restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`spark.readStream.table(...)`: where it begins, how much a micro-batch has, what stops it, and starting again."""
+"""`spark.readStream.table(...)`: the start position, the size of a micro-batch, what stops the stream, and restarts."""
 
 from __future__ import annotations
 

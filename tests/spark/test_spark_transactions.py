@@ -1,4 +1,4 @@
-"""One statement sees one snapshot of every table that it reads, and what it read is what it commits on."""
+"""A statement reads one snapshot of every table, and its commit is checked against that snapshot."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def once(table: Table, act: Callable[[Table], object]) -> Callable[[], None]:
 
 
 def while_running(spark: SparkSession, table: Table, act: Callable[[Table], object]) -> None:
-    """Registers meanwhile(id), which is id: while a statement computes it, another writer commits."""
+    """Register the function meanwhile(id), which returns id. While a statement computes it, another writer commits."""
     commit = once(table, act)
 
     def meanwhile(n):  # type: ignore[no-untyped-def]  # With hints it would be taken for a function of columns.

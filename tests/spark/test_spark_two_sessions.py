@@ -1,4 +1,4 @@
-"""Two Java processes and a Python one write the same table at the same time."""
+"""Two Java processes and a Python process write to the same table concurrently."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 
 class StatementError(Exception):
-    """What the other session answered instead of rows."""
+    """The error that the other session returned instead of rows."""
 
     def __init__(self, condition: str, state: str, message: str) -> None:
         super().__init__(message)
@@ -111,7 +111,7 @@ def repeating_conflicts(run: Callable[[], object]) -> int:
 def test_nothing_is_lost_of_appends_and_replaced_prefixes(
     spark: SparkSession, other: OtherSession, table: Table, lake: Catalog
 ) -> None:
-    """Blind writes meet no conflict, whoever else writes."""
+    """Blind writes have no conflicts, regardless of other writers."""
     name = f"lake.{table.name}"
 
     def first() -> None:

@@ -1,4 +1,4 @@
-"""Values of every type as Python wrote them and as Spark reads them."""
+"""Values of every type that Python wrote, read by Spark."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_times_that_spark_lacks_are_refused(spark: SparkSession, lake: Catalog, 
 
 
 def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-49, whatever the session takes files of others for: those of pyarrow name no calendar. Spark 3.5 refused to
-    write such dates, and to update their rows."""
+    """SP-49: regardless of the session's calendar settings for files of other writers; pyarrow's files name no
+    calendar. Spark 3.5 used to fail when it wrote such dates or updated their rows."""
     schema = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
     table = lake.create_table((namespace, "t"), schema)
     ancient = datetime(1500, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -222,8 +222,8 @@ _OF_OTHER_FILES = {
 def test_files_are_as_iceberg_has_them_whatever_the_session_says(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
-    """Times are numbers with bounds, small decimals too, and columns have their ids; Spark 3.5 and 4.0 write times
-    otherwise unless they are told."""
+    """Times are integers with bounds, small decimals are too, and columns have field ids. Spark 3.5 and 4.0 write times
+    in another form by default."""
     schema = pa.schema(
         [("ts", pa.timestamp("us", tz="UTC")), ("local", pa.timestamp("us")), ("x", pa.decimal128(9, 2))]
     )

@@ -1,4 +1,4 @@
-"""Upkeep after the commits of Spark: of a streaming query between its micro-batches, and of statements."""
+"""Upkeep after commits of Spark: between the micro-batches of a streaming query, and after statements."""
 
 from __future__ import annotations
 

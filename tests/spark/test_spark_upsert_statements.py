@@ -1,4 +1,4 @@
-"""UPSERT INTO and INSERT IGNORE INTO, the statements of Kudu and Impala."""
+"""UPSERT INTO and INSERT IGNORE INTO, as in Kudu and Impala."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def lineage(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
 
 
 def vectors(table: Table) -> Counter[str]:
-    """Deletion vectors by data file; there is no other delete file."""
+    """The number of deletion vectors of each data file, after checking that there are no other delete files."""
     deletes = table.refresh().inspect.delete_files().to_pylist()
     assert {each["file_format"] for each in deletes} <= {"PUFFIN"}
     return Counter(each["referenced_data_file"] for each in deletes)

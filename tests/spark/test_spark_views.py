@@ -1,4 +1,4 @@
-"""Views: Iceberg's, in the catalog, by Spark's own statements (specs/spark-sql.md)."""
+"""Iceberg views in the catalog, through Spark's own statements (specs/spark-sql.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog
 
 NO_COMMENT = None if tuple(int(part) for part in version("pyspark").split(".")[:2]) >= (4, 2) else ""
-"""What DESCRIBE says of a view's column without a comment: before 4.2 these are our statements, in Iceberg's words."""
+"""DESCRIBE's comment for a view column without one. Before Spark 4.2 our statements implement views, with Iceberg's
+texts."""
 
 
 @pytest.fixture
@@ -34,7 +35,8 @@ def refused(spark: SparkSession, statement: str, match: str) -> None:
 
 
 def test_a_view_keeps_its_query_names_and_place(spark: SparkSession, lake: Catalog, db: str) -> None:
-    """SQ-26: names of its query are those of where it was made, in every later session."""
+    """SQ-26: names in its query are resolved in the catalog and namespace in which it was created, in every later
+    session."""
     namespace = db.removeprefix("lake.")
     spark.sql(f"USE {db}")
     try:

@@ -1,4 +1,4 @@
-"""`spark.wap.branch` and `spark.wap.id`: writes of a session that are published after they were looked at."""
+"""`spark.wap.branch` and `spark.wap.id`: writes of a session that are published after they were checked."""
 
 from __future__ import annotations
 

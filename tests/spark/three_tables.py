@@ -1,4 +1,4 @@
-"""One table three times: a table of the lake that Spark writes, a native table of DuckDB, and the in-memory model."""
+"""One table three times: a table of the lake that Spark writes, a native DuckDB table, and the in-memory model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Past:
 
 @dataclass
 class ThreeTables:
-    """`columns` are those of all three now. `row` numbers rows, so that rows with equal keys differ."""
+    """`columns` are the current columns of all three tables. `row` numbers the rows, so that rows with equal keys
+    differ."""
 
     spark: SparkSession
     table: Table
@@ -165,7 +166,7 @@ class ThreeTables:
         return fingerprint([_loose_row(row) for row in rows] if loosely else rows, idents)
 
     def _fingerprint(self, rows: pa.Table, *, loosely: bool = False) -> Counter[tuple[Any, ...]]:
-        """By ident, whatever the order of columns."""
+        """The rows by column identity, regardless of the order of columns."""
         assert set(rows.column_names) == {column.name for column in self.columns}, rows.column_names
         named = {column.name: column.ident for column in self.columns}
         renamed = rows.rename_columns([named[name] for name in rows.column_names])

@@ -1,4 +1,4 @@
-"""Values and conditions told three times: as Spark's SQL, as DuckDB's SQL, and as what they mean in Python."""
+"""Values and conditions in three forms: Spark SQL, DuckDB SQL, and their meaning in Python."""
 
 from __future__ import annotations
 
