@@ -1,4 +1,5 @@
-"""Partitioned writes and overwrites: partition values are the same as in Python, and only the named rows are replaced."""
+"""Partitioned writes and overwrites: partition values are the same as in Python, and only the named rows are
+replaced."""
 
 from __future__ import annotations
 

@@ -263,7 +263,8 @@ def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, tabl
 
 
 def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
-    """Register the function meanwhile(v), which returns v. While a statement computes it, another writer commits once."""
+    """Register the function meanwhile(v), which returns v. While a statement computes it, another writer commits
+    once."""
     from urllib.parse import unquote
 
     from pyspark.sql.functions import udf

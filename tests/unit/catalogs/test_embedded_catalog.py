@@ -259,7 +259,8 @@ def test_purge_removes_what_was_committed_meanwhile(
 
 
 def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
-    """MT-65: neither entry point removes the files or the table. Without purge the table is dropped and its files stay."""
+    """MT-65: neither entry point removes the files or the table. Without purge the table is dropped and its files
+    stay."""
     table = new_table(catalog, properties={"gc.enabled": "false"})
     commit_change(table, append(data_file(table, "a.parquet", [1])))
     opened = open_catalog(str(tmp_path / "lake"))

@@ -135,7 +135,8 @@ def test_delete_that_is_taken_back_gives_its_rows_again(table: tf.Table) -> None
 
 @VERSIONS
 def test_jobs_give_no_events_and_no_tasks(tmp_path: Path, version: int) -> None:
-    """CF-4, CF-8: compaction, conversion, merging and manifest rewrites; the events of earlier snapshots stay the same."""
+    """CF-4, CF-8: compaction, conversion, merging and manifest rewrites; the events of earlier snapshots stay the
+    same."""
     table = new_table(new_catalog(tmp_path), version)
     table.append(rows("A", 1, 2, 3))
     table.append(rows("B", 1, 2))

@@ -118,7 +118,8 @@ DELETES: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("delete", DELETES.values(), ids=DELETES)
 def test_a_delete_by_a_column_that_was_dropped_takes_no_row(table: tf.Table, delete: Callable[[tf.Table], Any]) -> None:
-    """CP-35: no row has a note any more, and the delete was meant for the rows without a note while the column existed."""
+    """CP-35: no row has a note any more, and the delete was meant for the rows without a note while the column
+    existed."""
     drop_note(table)
     with pytest.raises((UnknownColumnError, CommitConflictError), match="note"):
         delete(table)

@@ -142,7 +142,8 @@ def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> 
 
 
 def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) -> None:
-    """CP-17: "nothing to commit" is a conclusion from rows that were read, which others have changed in the meantime."""
+    """CP-17: "nothing to commit" is a conclusion from rows that were read, which others have changed in the
+    meantime."""
     catalog = table.catalog
     assert catalog is not None
     behind, also_behind = (catalog.load_table("db.t", branch="b") for _ in range(2))

@@ -1,4 +1,5 @@
-"""Range deletes applied to rows of files, for cases that the generated tables of the property tests are too small for."""
+"""Range deletes applied to rows of files, for cases that the generated tables of the property tests are too small
+for."""
 
 from __future__ import annotations
 
@@ -194,7 +195,8 @@ def test_floats_are_searched_by_value(key_type: PrimitiveType) -> None:
 
 
 def test_prefixes_of_several_lengths_and_bounds_that_end_between_them() -> None:
-    """RD-1: keys above all bounds with one value of the first column, and keys before the bounds with the next value."""
+    """RD-1: keys above all bounds with one value of the first column, and keys before the bounds with the next
+    value."""
     key = KeyColumns((1, 2), ("a", "b"), (LongType(), LongType()))
     rows = [(a, b) for a in range(9) for b in (1, 4, 5, 6, 9)]
     columns = [pa.array([row[place] for row in rows], pa.int64()) for place in range(2)]

@@ -1,4 +1,5 @@
-"""The data files to which a plan assigns the spans of range delete files, if each range delete belongs to a partition."""
+"""The data files to which a plan assigns the spans of range delete files, if each range delete belongs to a
+partition."""
 
 from __future__ import annotations
 

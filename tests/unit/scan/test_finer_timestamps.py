@@ -1,4 +1,5 @@
-"""Data files of other writers with nanoseconds in a microsecond column: deletes compare the value that a scan returns."""
+"""Data files of other writers with nanoseconds in a microsecond column: deletes compare the value that a scan
+returns."""
 
 from __future__ import annotations
 

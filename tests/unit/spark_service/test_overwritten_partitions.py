@@ -1,4 +1,5 @@
-"""Dynamic partition overwrite with files of an older spec: their rows are looked up, and no neighbouring row is lost."""
+"""Dynamic partition overwrite with files of an older spec: their rows are looked up, and no neighbouring row is
+lost."""
 
 from __future__ import annotations
 

@@ -188,7 +188,8 @@ def test_not_a_number_is_one_partition_across_batches() -> None:
 
 
 def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
-    """DA-3: if both zeros were in one file, its entry would name one of them, and be wrong about the rows of the other."""
+    """DA-3: if both zeros were in one file, its entry would name one of them, and be wrong about the rows of the
+    other."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])

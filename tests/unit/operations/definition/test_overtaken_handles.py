@@ -1,4 +1,5 @@
-"""Changes of the definition of a table, through a handle that was loaded before another writer changed the same thing."""
+"""Changes of the definition of a table, through a handle that was loaded before another writer changed the same
+thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`write.{delete,update}.mode = copy-on-write`: files with matching rows are replaced by files with the remaining rows."""
+"""`write.{delete,update}.mode = copy-on-write`: files with matching rows are replaced by files with the remaining
+rows."""
 
 from __future__ import annotations
 

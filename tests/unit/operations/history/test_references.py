@@ -124,7 +124,8 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
     [lambda table: table.fast_forward("main", "audit"), lambda table: table.set_current_snapshot(ref_name="audit")],
 )
 def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish: Callable[[Table], Table]) -> None:
-    """Commits to the branch after the handle was loaded are published too; they used to be left out without an error."""
+    """Commits to the branch after the handle was loaded are published too; they used to be left out without an
+    error."""
     table.create_branch("audit")
     append(catalog.load_table("db.t", branch="audit"), 4)
     assert live_values(publish(table), "id") == [1, 2, 3, 4]

@@ -53,7 +53,8 @@ def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blin
 
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_text_of_polars(tmp_path: Path, is_lazy: bool) -> None:
-    """Polars exports string views, from which PyArrow cannot take rows: changes, kept columns and merges used to fail."""
+    """Polars exports string views, from which PyArrow cannot take rows: changes, kept columns and merges used to
+    fail."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("l", pa.list_(pa.string()))])
