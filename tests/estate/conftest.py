@@ -1,4 +1,4 @@
-"""One session of Spark for all tests of the estate, and what was seen of it."""
+"""One Spark session for all estate tests, and the outcomes that were recorded with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """With a lake, against which the others are held, and S3A, of whose options the session says nothing (LK-15)."""
+    """A session with a lake, with which the other catalogs are compared, and with S3A, for which the session sets no
+    options (LK-15)."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Every verb and every job once, in an order in which each has something to do."""
+"""Every operation and every job once, in an order in which each has something to do."""
 
 from __future__ import annotations
 

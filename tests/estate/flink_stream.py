@@ -1,7 +1,7 @@
-"""A process of Flink, and a stream for it of which every state is known.
+"""A Flink process, and a stream with a known state at each of its numbers.
 
-Number n of the stream says that one of 500 keys has the value n from now on; a key whose number can be divided by seven
-is deleted. One row beside, the clock, always has the newest number. So the rows at a checkpoint follow from its clock.
+Number n of the stream sets the value of one of 500 keys to n; if the number of a key is divisible by seven, the key is
+deleted. An additional row, the clock, always has the newest number. So the clock of a checkpoint determines its rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JARS: Final = CACHE / "flink"
 SCHEMA: Final = pa.schema([("id1", pa.string()), ("id2", pa.int64()), ("n", pa.int64())])
 KEY: Final = ["id1", "id2"]
 CATALOG: Final = "tableformat"
-"""What the catalog is named in Flink: a lake keeps its tables under this name."""
+"""The name of the catalog in Flink: a lake stores its tables under this name."""
 SETTINGS: Final = {
     "execution.checkpointing.interval": "1 s",
     "restart-strategy.type": "none",
@@ -113,14 +113,15 @@ class Flink:
         return running
 
     def rows(self, table: str) -> list[Row]:
-        """What Flink reads, sorted."""
+        """The rows that Flink reads, sorted."""
         found = self.ask(sql=f"SELECT id1, id2, n FROM {CATALOG}.{table}", mode="batch")["rows"]
         return sorted((id1, id2, n) for id1, id2, n in found)
 
 
 @contextmanager
 def flink_process(directory: Path) -> Iterator[Flink]:
-    """Skips where PyFlink or the jars are not there. What Flink prints is in flink.log of the directory."""
+    """A Flink process. If PyFlink or the jars are not installed, the test is skipped. Flink's output is in flink.log in
+    the directory."""
     if not PYTHON.exists() or not JARS.is_dir():
         pytest.skip("PyFlink or Iceberg's runtime for it is not there: make test-estate fetches them")
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "JDK_JAVA_OPTIONS"}}

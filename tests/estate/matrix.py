@@ -1,6 +1,7 @@
-"""What was seen to work in a run of these tests: verb, job, statement or reader by catalog and format version.
+"""The combinations that worked in a run of these tests: operation, job, statement or reader by catalog and format
+version.
 
-Written to docs/reference/estate.md when every test has passed and none was skipped.
+They are written to docs/reference/estate.md if every test has passed and none was skipped.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _cell(count: int, is_counted: bool) -> str:
 
 
 def statement_name(statement: str) -> str:
-    """What a row is named: the procedure that is called, or the statement's first words."""
+    """The name of a row: the procedure of a CALL, or the first keywords of the statement."""
     called = re.match(r"CALL \{c\}\.system\.(\w+)", statement)
     if called is not None:
         return f"`CALL {called[1]}`"

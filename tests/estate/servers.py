@@ -23,9 +23,9 @@ BUCKET = "lake"
 
 @contextmanager
 def moto() -> Iterator[dict[str, str]]:
-    """S3 and Glue; gives the properties of a FileIO for a new bucket of the name `BUCKET`.
+    """S3 and Glue: yields the FileIO properties for a new bucket with the name `BUCKET`.
 
-    What former servers of this process kept is gone: all of them have one memory.
+    The data of earlier servers of this process is deleted, because all of them share one memory.
     """
     from moto.server import ThreadedMotoServer
 

@@ -1,4 +1,4 @@
-"""Every verb and every job on each kind of catalog: the same rows as on a lake, step by step (LK-11)."""
+"""Every operation and every job on each kind of catalog: the same rows as on a lake, step by step (LK-11)."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def losing(catalog: tf.Catalog, other: Callable[[], Any]) -> None:
 def test_a_token_and_credentials_come_from_the_server(
     rest: dict[str, str], files: dict[str, str], opened: Callable[[str], tf.Catalog]
 ) -> None:
-    """LK-11: the client is told neither where the files are nor how to open them."""
+    """LK-11: the client has neither the location of the files nor the credentials for them."""
     with pytest.raises(StorageError, match="no such token"):
         tf.open_catalog("rest", **{**rest, "token": "another"}).list_namespaces()
     catalog = opened("rest")

@@ -104,7 +104,7 @@ def lake_options(lake: Path) -> dict[str, str]:
 
 
 def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> None:
-    """LK-12: at every snapshot each reader finds the rows that the stream had by then, and Flink goes on after each
+    """LK-12: at every snapshot each reader returns the rows of the stream at that time, and Flink continues after each
     job."""
     estate.catalog.create_namespace("db")
     tables = {

@@ -91,7 +91,7 @@ def options_of(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
 
 
 def opened(name: str, options: dict[str, str]) -> tf.Catalog:
-    """The same catalog from Python, by the same name: that of SQL keeps its tables under it."""
+    """The same catalog from Python, under the same name: the SQL catalog stores its tables under it."""
     if "type" not in options:
         return tf.open_catalog(options["warehouse"], **{key: options[key] for key in options if key != "warehouse"})
     return tf.open_catalog(name, **options)

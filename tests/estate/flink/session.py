@@ -1,11 +1,11 @@
-"""Flink SQL for another process: a line of JSON with a statement comes in, a line with what came of it goes out.
+"""Flink SQL for another process: it reads one JSON line for each statement, and writes one JSON line with its result.
 
     HADOOP_CLASSPATH='.estate/flink/*' .venv-flink/bin/python tests/estate/flink/session.py
 
-Runs in an environment that has PyFlink, and imports nothing but that. `{"sql": ...}` is answered with rows, or for an
-INSERT with the number of its job, and `{"sql": ..., "mode": "batch"}` reads what is there by now. `{"job": 0}` asks how
-a job is doing, `{"cancel": 0}` ends it. `"set"` holds for all jobs from then on: the environment forgets no
-setting, not even what a job was restored from. Ends when its standard input does, and its jobs with it.
+It runs in an environment with PyFlink, and imports only PyFlink. The answer to `{"sql": ...}` has rows, or the number
+of the job for an INSERT; `{"sql": ..., "mode": "batch"}` reads the current rows. `{"job": 0}` asks for the state of a
+job, `{"cancel": 0}` cancels it. `"set"` applies to all later jobs: the environment keeps every setting, even the
+savepoint that a job was restored from. The process and its jobs end when its standard input ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Session:
 
 
 def main() -> None:
-    """What Java prints goes to standard error."""
+    """Answer requests from standard input; output of Java goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     session = Session()
