@@ -1,7 +1,7 @@
-"""The long forms of the harness within a budget of time: `SOAK_MINUTES=30 python tests/soak/run_soak.py [PART ...]`.
+"""The long forms of the tests within a time budget: `SOAK_MINUTES=30 python tests/soak/run_soak.py [PART ...]`.
 
-Each part runs in rounds of new seeds until its share of the time is over. The figures come last; `notes/reliability.md`
-keeps them. A failure prints the command that repeats its round, and the exit code is 1.
+Each part runs in rounds with new seeds until its share of the time is over. The figures come last;
+`notes/reliability.md` keeps them. If a round fails, the command that repeats it is printed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ PARTS: Final = {
 
 @dataclass
 class Outcome:
-    """What the rounds of a part did."""
+    """The results of the rounds of a part."""
 
     rounds: int = 0
     seconds: float = 0.0

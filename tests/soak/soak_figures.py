@@ -1,4 +1,4 @@
-"""What a run of tests did, in numbers: `run_soak.py` adds them up over all of its rounds."""
+"""The figures of a test run; `run_soak.py` adds them up over all of its rounds."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 Files stand for the topic. Each stream reads the files of its own customers, because a key of a topic is in one
 partition. Files hold several messages of one order, in any order, and messages without lines. In the meantime the
-streams are ended and started again, jobs of maintenance run, and a consumer follows the change feed.
+streams are ended and restarted, maintenance jobs run, and a consumer follows the change feed.
 
-The expected rows come from a model that takes the messages one by one. A snapshot may have the messages of any number
-of files, but of whole files, and never of fewer than an earlier snapshot.
+The expected rows come from a model that applies the messages one by one. A snapshot may have the messages of any number
+of files, but only of whole files, and never of fewer files than an earlier snapshot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The streaming query of the story: as the guide has it, with a process of its own and on a session of tests.
+"""The streaming query of the story: as in the guide, in its own process or on a session of the tests.
 
 Run as a program it is the driver of one stream: `story_stream.py WAREHOUSE TABLE MESSAGES CHECKPOINT MODE`, where MODE
 is "forever" or "once".

@@ -1,4 +1,4 @@
-"""The long form of the story: each stream is a driver of its own, which is killed."""
+"""The long form of the story: each stream has its own driver, which is killed."""
 
 from __future__ import annotations
 
