@@ -1,6 +1,6 @@
-"""Copies of an Iceberg table's metadata with one thing changed, to see which readers notice.
+"""Copies of an Iceberg table's metadata with one change each, to find out which readers notice it.
 
-Data and delete files stay; every changed file gets a new name, because readers cache metadata by name.
+Data and delete files stay the same. Every changed file gets a new name, because readers cache metadata by name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def with_changed_deletes(location: str, change_file: Change, change_schema: Chan
 
 
 def delete_file_paths(location: str) -> set[Path]:
-    """The live delete files of the current snapshot, whatever their entries say of them."""
+    """The live delete files of the current snapshot, regardless of the content of their entries."""
     manifests = (
         _read(_path(manifest["manifest_path"]))
         for manifest in _read(_path(_current_snapshot(location)["manifest-list"])).records

@@ -1,6 +1,6 @@
 """Queries an Iceberg table with ClickHouse in this process (`chdb`): JSON from standard input, JSON to standard output.
 
-Run by the Python of an environment of its own, see `tests/integration/test_gate_clickhouse.py`.
+It runs with the Python of a separate environment, see `tests/integration/test_gate_clickhouse.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small run of the demo, and the rows that it must leave."""
+"""A small run of the demo, and its expected rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PLAN = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
 
 
 def expected_rows(plan: MessagePlan) -> dict[tuple[str, int], list[tuple]]:
-    """What the messages say, by a dictionary: the last message of each business key in the order of the batches."""
+    """The expected rows, computed with a dictionary: the last message of each business key in the order of the batches."""
     newest: dict[tuple[str, int], dict] = {}
     for batch in range(plan.batch_count):
         for message in message_batch(plan, batch).to_pylist():

@@ -1,10 +1,10 @@
-"""Make the virtual environment in which DuckDB's own Iceberg extension reads our tables.
+"""Create the virtual environment in which DuckDB's own Iceberg extension reads our tables.
 
     python tests/integration/duckdb_iceberg_env.py
 
-The extension exists for DuckDB 1.5.5, the library uses a newer DuckDB, and one environment holds one of them. The
-environment is `.venv-duckdb-iceberg` beside `pyproject.toml`; it is left alone when it is complete. The extensions are
-files inside two packages from PyPI, so nothing is downloaded when they are loaded.
+The extension exists for DuckDB 1.5.5, and the library uses a newer DuckDB; an environment can hold only one of them.
+The environment is `.venv-duckdb-iceberg` next to `pyproject.toml`; if it is complete, it is not changed. The extensions
+are files inside two packages from PyPI, so loading them downloads nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Runs in `.venv-duckdb-iceberg`: answers queries over one Iceberg table with DuckDB's own Iceberg extension.
+"""Answers queries over one Iceberg table with DuckDB's own Iceberg extension; runs in `.venv-duckdb-iceberg`.
 
-Standard input: a JSON object with `table`, the SQL table function to read from, and `queries`, name to SQL text in
-which `{table}` stands for it. Standard output: a JSON object, name to `{"rows": [...]}` or `{"error": "..."}`.
+Standard input: a JSON object with `table`, the SQL table function to read from, and `queries`, a map from name to SQL
+text with `{table}` as its placeholder. Standard output: a JSON object, a map from name to `{"rows": [...]}` or
+`{"error": "..."}`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""An HTTP proxy on loopback before an object store, which spoils the answers that a test tells it to.
+"""An HTTP proxy on loopback in front of an object store; it injects the faults that a test requests.
 
-error        500 InternalError, and the store is not asked
-slow-down    503 SlowDown, and the store is not asked
-hang         no answer until the client has given up, and the store is not asked
-unanswered   the store carries the request out, and the connection ends without an answer
+error        500 InternalError; the request does not reach the store
+slow-down    503 SlowDown; the request does not reach the store
+hang         no answer until the client has given up; the request does not reach the store
+unanswered   the store executes the request, and the connection is closed without an answer
 truncated    the answer ends in the middle
-flipped      one bit of the answer's body is another; footers of Parquet files are left alone
-flipped-upload   one bit of a file is another when it comes to the store; if the request states a checksum of the file
-             and the store `verifies_uploads`, it refuses the file as S3 does (400 BadDigest); else it has the other one
+flipped      one bit of the answer's body is flipped; footers of Parquet files are not changed
+flipped-upload   one bit of a file is flipped on the way to the store; if the request states a checksum of the file
+             and the store `verifies_uploads`, the store rejects it as S3 does (400 BadDigest); otherwise it stores
+             the changed file
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "content-length", "k
 
 
 class Fault(StrEnum):
-    """What becomes of a request."""
+    """The fault that is injected into a request."""
 
     ERROR = "error"
     SLOW_DOWN = "slow-down"
@@ -86,7 +87,7 @@ class FaultProxy:
             self._released.set()
 
     def take(self, request: str) -> Fault | None:
-        """What becomes of the request that has come."""
+        """The fault for the request that has arrived, if any."""
         with self._lock:
             number = len(self.requests)
             self.requests.append(request)

@@ -1,8 +1,8 @@
-"""Many processes on one table for a while: what each does, and how long it waited.
+"""Many processes that write to one table for a while: the calls of each, and its waiting times.
 
-Every writer draws verbs at random and writes into the summary of each snapshot what it did, under a value that nobody
-else writes. `replayed_history.py` runs that history again, in the order of the snapshots. A keeper runs the jobs of
-maintenance meanwhile, and expires the snapshots that were replayed already.
+Every writer chooses random operations. It describes each operation in the snapshot summary, with a value that no other
+writer uses. `replayed_history.py` replays that history in the order of the snapshots. Concurrently, a keeper process
+runs the maintenance jobs and expires snapshots that were already replayed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Lake:
-    """What a process needs to open the catalog."""
+    """The arguments that a process needs to open the catalog."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class Writer:
                 continue
             act, names = random_act(self._draw, value), self._batch_names()
             call = self._call(act, names)
-            # A writer that is told of a failure, or of nothing, may ask once more: the batch is in the table once.
+            # A writer that gets an error, or no answer, may call again: the batch is in the table once.
             if names and call.outcome in ("committed", "repeated") and self._draw.random() < 0.5:
                 again = self._call({**act, "value": f"{value}-again"}, names)
                 assert again.outcome == "repeated", (call, again)
@@ -312,7 +312,7 @@ def jobs_of(table: tf.Table, history: ReplayedHistory) -> dict[str, Callable[[],
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of a run."""
+    """The results of a run."""
 
     seconds: float
     calls: dict[str, list[Call]]

@@ -1,4 +1,4 @@
-"""Reads an Iceberg table with readers that know nothing of range deletes, and says what they made of it."""
+"""Reads an Iceberg table with readers that do not support range deletes, and classifies their answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUERIES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader gave for one query: rows in any order, or the text of its error."""
+    """The answer of a reader to one query: rows in any order, or the text of its error."""
 
     rows: tuple[Row, ...] | None = None
     error: str | None = None
@@ -41,7 +41,7 @@ Reader = Callable[[str, int | None], Answers]
 
 
 def expected_answers(rows: Sequence[Row]) -> dict[str, tuple[Row, ...]]:
-    """What the queries return over a table with these live rows, sorted."""
+    """The sorted results of the queries over a table with these live rows."""
     return {
         "rows": tuple(sorted(rows)),
         "count": ((len(rows),),),

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: on loopback, in a temporary directory, stopped at the end."""
+"""A PostgreSQL server for the tests: on loopback, in a temporary directory, stopped at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
 
 @contextmanager
 def postgres_uri() -> Iterator[str]:
-    """SQLAlchemy's name of an empty database. Skips with the reason where there is no PostgreSQL, or no driver."""
+    """The SQLAlchemy URI of an empty database. If PostgreSQL or its driver is not installed, the test is skipped with
+    the reason."""
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: neither initdb and postgres in PATH nor in /usr/lib/postgresql")

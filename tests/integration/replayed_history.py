@@ -1,8 +1,8 @@
-"""The history of a table that many processes wrote to, run again on the in-memory model.
+"""The history of a table that many processes wrote to, replayed on the in-memory model.
 
-Every snapshot of a writer says in its summary what was done. Run in the order of the snapshots, one after the other,
-the acts must give the rows of every snapshot: the history is serializable in the order in which it was committed. A job
-of maintenance says nothing, and must change nothing.
+The summary of every writer's snapshot describes the operation. The operations are replayed in the order of the
+snapshots, and must give the rows of every snapshot: the history is serializable in commit order. A maintenance job has
+no description, and must not change any row.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ReplayedHistory:
                 self._note(noted, snapshot.snapshot_id)
 
     def check_calls(self, calls: Iterable[Any]) -> None:
-        """What was acknowledged is there, once, and what was refused is not."""
+        """Every acknowledged commit is in the table once, and no rejected one is."""
         committed = {}
         for call in calls:
             if call.outcome == "committed":

@@ -1,4 +1,4 @@
-"""Compacted tables are read the same by engines that know nothing of this library."""
+"""Engines that know nothing of this library read the same rows from compacted tables."""
 
 from __future__ import annotations
 

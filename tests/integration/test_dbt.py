@@ -1,4 +1,4 @@
-"""Runs the dbt project of the guide on the Spark catalog, unchanged.
+"""Runs the dbt project of the guide, unchanged, on the Spark catalog.
 
 dbt has many dependencies, so it is installed in a separate environment: `make test-dbt` creates it and runs this file.
 """

@@ -43,7 +43,7 @@ def test_local_writer_leaves_the_newest_message_of_every_key(tmp_path: Path) -> 
 
 
 def test_changes_of_the_stream_rebuild_every_batch(tmp_path: Path) -> None:
-    """CF-6: replacements of unknown length are told row by row; the conversion is not."""
+    """CF-6: replacements with an unknown number of rows appear row by row; the conversion has no events."""
     run(tmp_path / "demo", "local")
     with open_catalog(str(tmp_path / "demo" / "lake")) as catalog:
         events = check_feed(catalog.load_table(TABLE).view)

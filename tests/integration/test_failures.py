@@ -1,4 +1,4 @@
-"""What goes wrong from outside: bad input, corrupt files, killed writers. No commit, and no file stays behind."""
+"""External failures: bad input, corrupt files, killed writers. Nothing is committed, and no file is left."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def test_corrupt_file_is_named_and_never_read_as_empty(table: tf.Table, kind: st
         location = files.filter(pa.compute.equal(files["kind"], kind))["file_path"][0].as_py()
     damage(Path(location.removeprefix("file://")), how)
 
-    # Another FileIO, so that what was read before is not in its caches; those of manifests belong to the process.
+    # Another FileIO, so that files that were read before are not in its caches; the manifest caches belong to the
+    # process.
     caches = (manifest_reader, "_cache"), (manifest_list, "_cache"), (read_columns, "_raw"), (read_columns, "_chunks")
     for module, name in caches:
         monkeypatch.setattr(module, name, BoundedCache(2**20))

@@ -1,6 +1,6 @@
-"""What readers without range deletes make of our tables: measured, and compared with what the specification states.
+"""The answers of readers without range deletes for our tables: measured, and compared with the specification.
 
-The statements are in `specs/iceberg-compatibility.json`, and again as tables in `specs/iceberg-compatibility.md`.
+The expected answers are in `specs/iceberg-compatibility.json`, and as tables in `specs/iceberg-compatibility.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a reader makes of our deletes that applies a delete file only to the data files of its partition: the gate of
-range deletes (RD-6), and equality deletes.
+"""The answers of a reader that applies a delete file only to data files of the same partition: the gate of range
+deletes (RD-6), and equality deletes.
 
-ClickHouse is 530 MB, so it lives in an environment of its own: `make test-clickhouse` creates it and runs this file.
+ClickHouse is 530 MB, so it is installed in a separate environment: `make test-clickhouse` creates it and runs this
+file.
 """
 
 from __future__ import annotations

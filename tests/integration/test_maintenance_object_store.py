@@ -1,4 +1,4 @@
-"""Jobs that list and remove files, on an object store of the tests' own."""
+"""Jobs that list and remove files, on an object store that the tests start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Processes that write to one table at the same time: nothing lost, nothing twice, and a history that is as if they had
-come one after the other. With `SOAK_WRITERS_MINUTES=2` and `-s` it prints the figures of `notes/reliability.md`."""
+"""Processes that write to one table concurrently: nothing is lost or duplicated, and the history is serializable. With
+`SOAK_WRITERS_MINUTES=2` and `-s` it prints the figures of `notes/reliability.md`."""
 
 from __future__ import annotations
 

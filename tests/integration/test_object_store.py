@@ -1,4 +1,4 @@
-"""The same table on an object store: an S3 server of the tests' own, on loopback."""
+"""Tables on an object store: an S3 server on loopback that the tests start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def s3_options() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For stores that are not there: as they are set, the clients ask for ten seconds."""
+    """For stores that do not exist: by default the clients try for ten seconds."""
     make_few_attempts(monkeypatch)
 
 

@@ -1,6 +1,6 @@
-"""Object stores that answer with errors, late, in part, wrongly or not at all: all or nothing, no secret in any text.
+"""Object stores whose answers are errors, late, partial, wrong or missing: all or nothing, and no secret in any text.
 
-`HYPOTHESIS_PROFILE=soak` puts every fault into every request of every action; the short form into a few of them.
+`HYPOTHESIS_PROFILE=soak` injects every fault into every request of every action; the short form into a few of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""How often a scan asks an object store (decision 16): a bound for each file, whatever there is to delete."""
+"""The number of requests that a scan sends to an object store (decision 16): a bound for each file, independent of the
+deletes."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
     file_io: str,
     verb: str,
 ) -> None:
-    """Decision 42: keys for the deletes of all commits, those that were deleted before, deleted rows and new ones;
-    however many commits there are."""
+    """Decision 42: one read each for the keys for the deletes of all commits, for keys that were deleted before, for
+    deleted rows and for new rows; regardless of the number of commits."""
     name = f"feed-{verb}-{file_io.rsplit('.', 1)[1].lower()}"
     with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
         options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
@@ -83,8 +84,8 @@ def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
-    """Decision 32: rows, spans, two manifests, the list and the metadata file, of which nobody asks whether they are
-    there; the manifests and the list do not wait for each other."""
+    """Decision 32: rows, spans, two manifests, the list and the metadata file, without a request that checks whether
+    they exist. The manifests and the list are written concurrently."""
     name = f"commits-{file_io.rsplit('.', 1)[1].lower()}"
     with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
         options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}

@@ -1,4 +1,4 @@
-"""Tables that PyIceberg made: read without a catalog, and written to through theirs."""
+"""Tables that PyIceberg created: reading them without a catalog, and writing to them through PyIceberg's catalog."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_table_without_a_catalog_is_read_only(pyiceberg_catalog: SqlCatalog) -> 
 
 
 def test_files_without_field_ids_are_read_by_name_mapping(pyiceberg_catalog: SqlCatalog, tmp_path: Path) -> None:
-    """DA-6: keyed deletes reach files that were imported as they were."""
+    """DA-6: equality and range deletes apply to files that were imported unchanged."""
     theirs = pyiceberg_catalog.create_table("n.t", pa.schema([("a", pa.int64()), ("b", pa.string())]))
     pq.write_table(pa.table({"b": ["k", "l", "m"], "a": [7, 8, 9]}), tmp_path / "plain.parquet")
     theirs.add_files([str(tmp_path / "plain.parquet")])

@@ -1,4 +1,5 @@
-"""Writers of one table of a catalog on PostgreSQL that commit in turn: order, crashes, hanging, doing without."""
+"""The commit queue of one table in a PostgreSQL catalog: order of writers, crashes, hanging writers, and commits
+without the queue."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def hold_for_ever(uri: str, taken: object) -> None:
 
 
 def test_turn_goes_with_its_process(uri: str, engine: Engine) -> None:
-    """CP-32: kill -9 of who has the turn."""
+    """CP-32: kill -9 of the process whose turn it is."""
     spawn = multiprocessing.get_context("spawn")
     taken = spawn.Event()
     process = spawn.Process(target=hold_for_ever, args=(uri, taken))

@@ -1,4 +1,4 @@
-"""Several tables of a lake on PostgreSQL in one commit: writers in opposite orders, lost races, lost answers."""
+"""Commits to several tables of a PostgreSQL lake: writers in opposite orders, lost races, lost answers."""
 
 from __future__ import annotations
 

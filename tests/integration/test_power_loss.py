@@ -1,4 +1,4 @@
-"""What a commit has on the disk before the catalog names it, where the table asks for that."""
+"""The files of a commit that are on disk before the catalog references them, if the table requests it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""PyIceberg's own deletes beside equality deletes of this library, and its files: faults whose mends are noticed."""
+"""PyIceberg's own deletes on tables with equality deletes of this library: if PyIceberg fixes its bugs, these tests
+notice."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def of(*rows: tuple[int, str]) -> pa.Table:
 
 
 def changed_table(directory: Path, verb: str, *, version: str = "2") -> tf.Table:
-    """Rows 1 to 3 of one data file, of which an equality delete reaches 2."""
+    """Rows 1 to 3 in one data file; an equality delete removes row 2."""
     catalog = tf.open_catalog(str(directory / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", COLUMNS, key=["id"], properties={"format-version": version})
@@ -65,7 +66,7 @@ def test_pyiceberg_brings_back_rows_of_equality_deletes_that_its_filter_rules_ou
 @pytest.mark.parametrize("rewrite", list(REWRITES))
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_after_conversion_pyiceberg_rewrites_the_rows_that_there_are(tmp_path: Path, verb: str, rewrite: str) -> None:
-    """What the guide says to do."""
+    """The workaround in the guide."""
     table = changed_table(tmp_path, verb)
     table.maintenance.convert_deletes()
     new = [] if verb == "delete_rows" else [(2, "new")]

@@ -1,4 +1,4 @@
-"""Backup to an object store, restore from it, and a prefix that was copied with the store's own tools."""
+"""Backup to an object store, restore from it, and a prefix that was copied with the tools of the store."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ if job == "expire":
 else:
     maintenance.remove_orphan_files()
 """
-"""Stops before its first removal, until it is told to go on."""
+"""Stops before its first removal, until the test lets it continue."""
 
 
 def made(directory: Path, version: str = "3", name: str = "db.t") -> tf.Table:
@@ -154,7 +154,7 @@ def test_one_of_two_that_add_a_file_at_once_is_refused(tmp_path: Path) -> None:
 def test_the_name_costs_no_bytes_where_the_disk_has_links(
     tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LK-31: otherwise the file is copied; both are young, whatever age the file had."""
+    """LK-31: otherwise the file is copied. Both are young, regardless of the age of the original file."""
 
     def no_link(*_: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")

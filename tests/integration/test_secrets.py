@@ -1,4 +1,4 @@
-"""Credentials of a store or a catalog are in no text that the library makes."""
+"""No text that the library produces contains credentials of a store or a catalog."""
 
 from __future__ import annotations
 

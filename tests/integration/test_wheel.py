@@ -1,6 +1,7 @@
-"""What a release holds, and what it does for a user: the wheel in an environment that has nothing of this repository.
+"""The contents of a release, and its behaviour for a user: the wheel in an environment that has nothing of this
+repository.
 
-The dependencies of that environment are those of the one that runs the tests, so that no test needs a network.
+The environment uses the dependencies of the environment that runs the tests, so that no test needs a network.
 TABLEFORMAT_WHEEL_DEPENDENCIES=registry installs them as a user would (`make test-wheel`).
 """
 
@@ -90,7 +91,7 @@ def files_of_the_packages() -> set[str]:
 
 
 def specification() -> set[str]:
-    """What `tableformat corpus` needs where there is no clone."""
+    """The files that `tableformat corpus` needs if there is no clone of the repository."""
     paths = [*(ROOT / "specs" / "corpus").glob("*.json"), *(ROOT / "specs" / name for name in RULE_DOCUMENTS)]
     return {f"tableformat/{path.relative_to(ROOT).as_posix()}" for path in paths}
 
