@@ -1,4 +1,4 @@
-"""What tests of more than one folder need."""
+"""Fixtures and settings that tests of several folders need."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[1]
 
 SPARK_CLASSES: Final = Path(sys.prefix) / "spark-classes.jsa"
-"""What `tests/spark/class_archive.py` writes for `make test`. Java ignores one that is missing or of another Java."""
+"""The archive that `tests/spark/class_archive.py` writes for `make test`. Java ignores it if it is missing or from
+another Java."""
 
-# What the JVM's second compiler makes faster is not worth its own time here: it takes as much as the tests do.
+# The JVM's second compiler takes as much CPU time as the tests do, and does not save as much.
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS",
     f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:SharedArchiveFile={SPARK_CLASSES}",
@@ -39,7 +40,8 @@ OWN_JAVA: Final = frozenset(
         "test_spark_setup.py::test_the_same_sources_give_the_same_jar",
     }
 )
-"""Tests under tests/spark that do without the session of the others, and take long: they may run beside them."""
+"""Tests under tests/spark that do not use the shared session and take long: they may run concurrently with the others.
+"""
 
 SPARK_OF_MAKE_TEST: Final = frozenset(
     f"test_spark_{name}.py"
@@ -59,32 +61,32 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
         "v3",
     )
 )
-"""A test of each mechanism: `make test` runs these of tests/spark, `make check` and CI run all."""
+"""One test for each mechanism: `make test` runs these files of tests/spark, `make check` and CI run all."""
 NOT_OF_MAKE_TEST: Final = ("tests/memory/", "tests/integration/test_wheel.py")
-"""`make test-memory` and `make test-wheel` are these alone."""
+"""`make test-memory` and `make test-wheel` run only these."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
 MEMORY: Final = Path("/dev/shm")
 ROOM_FOR_LAKES: Final = 4_000_000_000
 """Bytes; a container often has 64 MB there."""
 
-# Examples touch the disk, so their time says nothing; how many there are is what a profile decides.
+# Examples access the disk, so their time means nothing; the profile sets the number of examples.
 _COMMON = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-    # What an example that fails has in common with others of its kind takes many more runs of it.
+    # Explaining a failing example takes many more runs of it.
     "phases": [phase for phase in Phase if phase is not Phase.explain],
 }
 
 SHRINKING_SECONDS: Final = 20
-"""How long an example that fails is made smaller, instead of Hypothesis's five minutes, in which a run looks hung. The
-database of examples keeps it as small as it is by then, and the next run goes on from there."""
+"""How long a failing example is shrunk, instead of Hypothesis's five minutes, during which a run seems to hang. The
+example database keeps the smallest example so far, and the next run continues from it."""
 assert engine.MAX_SHRINKING_SECONDS >= SHRINKING_SECONDS  # equal where one process loads this twice, as mutmut does
 engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 settings.register_profile("ci", max_examples=30, derandomize=True, **_COMMON)
 settings.register_profile("dev", max_examples=30 if "TABLEFORMAT_MAKE_TEST" in os.environ else 50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
-# One of many rounds of `make soak`, each with a seed of its own; failures are repeated by seed.
+# One of many rounds of `make soak`, each with its own seed; failures are repeated by seed.
 settings.register_profile("round", max_examples=int(os.environ.get("SOAK_EXAMPLES", "100")), database=None, **_COMMON)
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
 settings.load_profile(PROFILE)
