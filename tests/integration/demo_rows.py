@@ -8,7 +8,8 @@ PLAN = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
 
 
 def expected_rows(plan: MessagePlan) -> dict[tuple[str, int], list[tuple]]:
-    """The expected rows, computed with a dictionary: the last message of each business key in the order of the batches."""
+    """The expected rows, computed with a dictionary: the last message of each business key in the order of the
+    batches."""
     newest: dict[tuple[str, int], dict] = {}
     for batch in range(plan.batch_count):
         for message in message_batch(plan, batch).to_pylist():
