@@ -1,4 +1,4 @@
-"""One run of every verb and every job, over a small table with all kinds of deletes, branches and tags."""
+"""One run of every operation and every job, on a small table with all kinds of deletes, branches and tags."""
 
 from __future__ import annotations
 
@@ -216,4 +216,4 @@ JOBS: Final[dict[str, Action]] = {
     "repair": lambda t: t.maintenance.repair(),
     "run": lambda t: t.maintenance.run(),
 }
-"""They may commit in several steps, none of which changes a row of any branch."""
+"""They may commit in several steps. No step changes a row of any branch."""

@@ -1,13 +1,13 @@
-"""Every call that a run makes to files and to the catalog, and a failure put into one of them.
+"""Every call of a run to files and to the catalog, with a failure injected into one of them.
 
     before        the process dies before the call: neither this call happens nor any that clean-up would make
     torn          it dies in the middle of the call: a file that is being written keeps its first half
-    interrupted   the call raises what is no Exception, as Ctrl-C does, and clean-up runs
+    interrupted   the call raises a BaseException that is not an Exception, like Ctrl-C, and clean-up runs
     refused       the call raises OSError, and clean-up and retries run
     unanswered    the call happens, and then raises OSError
-    late          the call happens, and then raises what is no Exception
+    late          the call happens, and then raises a BaseException that is not an Exception
 
-A process that dies after a call is one that dies before the next call.
+A process that dies after a call is the same as one that dies before the next call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FILE_CALLS: Final = (
     storage.delete_if_present,
     listing.list_files,
 )
-"""All functions that touch files; those that write them are `write_bytes` and `open_output` of `storage`."""
+"""All functions that access files, except the two that write files: `write_bytes` and `open_output` of `storage`."""
 _CATALOG_CALLS: Final = (
     "load_table",
     "commit_table",
@@ -50,7 +50,7 @@ _CATALOG_CALLS: Final = (
 
 
 class Failure(StrEnum):
-    """What happens at a call."""
+    """The failure that is injected into a call."""
 
     BEFORE = "before"
     TORN = "torn"
@@ -77,10 +77,10 @@ class InjectedError(OSError):
 
 @dataclass(slots=True)
 class Door:
-    """All calls to files and to the catalog go through here while `installed`; it lets them pass until told not to."""
+    """Intercepts all calls to files and to the catalog while `installed`; it passes them on until it is armed."""
 
     calls: list[str] = field(default_factory=list)
-    """The calls since the door was `armed`, by name."""
+    """The calls since the object was `armed`, by name."""
     _failing_call: int | None = None
     _failure: Failure = Failure.BEFORE
     _is_watching: bool = False
@@ -89,7 +89,7 @@ class Door:
 
     @contextmanager
     def armed(self, failing_call: int | None = None, failure: Failure = Failure.BEFORE) -> Iterator[Door]:
-        """Count calls, and fail at one of them; without a number none fails."""
+        """Count calls, and fail at one of them; without a number no call fails."""
         self.calls.clear()
         self._failing_call, self._failure = failing_call, failure
         self._is_watching, self._has_died = True, False
@@ -99,7 +99,7 @@ class Door:
             self._is_watching = self._has_died = False
 
     def through(self, name: str, call: Callable[[], Any], tear: Callable[[], object] | None = None) -> Any:
-        """Make the call, or what the failure makes of it; `tear` leaves the half of what the call would have done."""
+        """Make the call, or inject the failure; `tear` does the first half of the call."""
         if not self._is_watching:
             return call()
         with self._lock:
@@ -131,7 +131,7 @@ class Door:
 
     @contextmanager
     def installed(self) -> Iterator[Door]:
-        """Put the door into every module of the library."""
+        """Intercept the calls in every module of the library."""
         with ExitStack() as patches:
             for function in FILE_CALLS:
                 patches.enter_context(replaced(function, partial(self._passing, function)))

@@ -1,4 +1,5 @@
-"""A lake that can be put back as it was, what a new process sees of it, and what a crash may leave in it."""
+"""A lake that can be restored to its original state, the state that a new process sees, and the leftovers that a crash
+may cause."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class CrashWorld:
             yield catalog.load_table("db.t")
 
     def state(self) -> State:
-        """What a new process sees, without what no two runs have in common, such as ids and times."""
+        """The state that a new process sees, without values that differ between runs, such as ids and times."""
         with tf.open_catalog(str(self.lake)) as catalog:
             tables = {name: _state_of(catalog.load_table(name)) for name in catalog.list_tables("db")}
             return {"namespaces": catalog.list_namespaces(), "tables": tables}

@@ -1,4 +1,5 @@
-"""Tables of every type, nested two deep, and each verb, job and reader on them: the rows are those of a dict."""
+"""Tables with columns of every type, nested two deep; every operation, job and reader gives the rows of a
+dictionary."""
 
 from __future__ import annotations
 
@@ -154,7 +155,7 @@ class TypedTable:
         return [name for name, each in self.kinds.items() if each.required]
 
     def check(self, found: pa.Table | None = None) -> None:
-        """The rows are those of the model, value by value."""
+        """Check that the rows equal the model, value by value."""
         found = self.table.refresh().scan().to_arrow() if found is None else found
         found.validate(full=True)
         kinds = {"id": pa.int64(), **{name: stored_type(each.field_type) for name, each in self.kinds.items()}}

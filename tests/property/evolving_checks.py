@@ -1,4 +1,5 @@
-"""What each door must say of a table of random columns: scans, the change feed, lookups, DuckDB, what describes it."""
+"""Checks of a table of random columns through each entry point: scans, the change feed, lookups, DuckDB, and
+descriptions."""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ class Checks:
                 assert have == want, f"lineage of {kind}: {have}, not {want}"
 
     def lineage(self, table: tf.Table) -> None:
-        """FM-20: row ids and numbers are the same through every door, and can be asked for in filters."""
+        """FM-20: row ids and sequence numbers are the same through every entry point, and filters can use them."""
         scan = table.scan(columns=[NUMBER_COLUMN, *ROW_LINEAGE_NAMES])
         want = _sorted(scan.to_arrow())
         given = [row for row in want if row[1] is not None]

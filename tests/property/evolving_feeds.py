@@ -1,7 +1,8 @@
-"""Who keeps a copy of a table of random columns by its change feed, and what row ids and their numbers have to be.
+"""Followers that keep a copy of a table of random columns by its change feed, and checks of row ids and sequence
+numbers.
 
-A follower holds a snapshot id and rows, goes on after whatever happened to the branch meanwhile, in one step or in
-several, and does what an error says where the feed cannot go on.
+A follower has a snapshot id and rows. It continues after any change of the branch, in one step or in several, and
+follows the advice of the error if the feed cannot continue.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Followers:
         follower.snapshot_id, follower.rows = table.snapshot_id, rows
 
     def _as_advised(self, table: tf.Table, message: str) -> tuple[int | None, Rows]:
-        """What the error says, or a scan of now."""
+        """The snapshot that the error advises, or the current one, with its rows."""
         found = _ADVICE.search(message)
         begin = table.snapshot_id if found is None else int(found.group(1))
         return begin, self.known.snapshots[begin]

@@ -1,6 +1,6 @@
-"""What somebody holds on to while the table goes on: handles, scans, datasets and readers that were left half-read.
+"""Objects that a caller keeps while the table changes: handles, scans, datasets, and readers that were left half-read.
 
-They have the rows of the moment when they were made, in the columns of then, or say that the snapshot has expired.
+They return the rows and columns of the moment when they were created, or report that the snapshot has expired.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def act_on_held(known: EvolvingTable) -> None:
 
 
 def _means_the_same(known: EvolvingTable, held: Held) -> bool:
-    """Whether no name of the handle is another column by now, and the key has its columns."""
+    """Whether every name of the handle still means the same column, and the key has the same columns."""
     current: Any = known.handle(held.table.branch)
     now = {each.name: each.field_id for each in current.metadata.schema().fields}
     key = {current.metadata.schema().find_field(name).field_id for name in current.key}

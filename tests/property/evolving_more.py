@@ -1,5 +1,5 @@
-"""Verbs on a table of random columns that combine others or bring files of their own: transactions, batches that are
-repeated, files without field ids that are added, merges that change the rows which no source row matches."""
+"""Operations on a table of random columns that combine others or use their own files: transactions, repeated batches,
+adding files without field ids, and merges that change rows without a matching source row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _numbers = itertools.count(1)
 
 
 class _Verbs:
-    """What a verb of the test takes for a table: some of the methods are others."""
+    """Stands for a table in an operation of the tests; some of its methods are replaced."""
 
     def __init__(self, table: tf.Table, method: Callable[[str], Any | None]) -> None:
         self._table = table

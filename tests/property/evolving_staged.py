@@ -1,5 +1,5 @@
-"""Steps whose commit comes later, on a table that may have other columns, partitions or another version by then: rows
-that other processes staged, and snapshots that wait to be cherry-picked."""
+"""Steps whose commit comes later, when the table may have other columns, partitions or another version: rows that other
+processes staged, and snapshots that wait to be cherry-picked."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _AT_MOST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """What a writer of `new_write` made, and which rows it replaces."""
+    """The result of a writer of `new_write`, and the rows that it replaces."""
 
     write: StagedWrite
     staged: StagedFiles
     rows: Rows
     columns: tuple[NestedField, ...] = ()
-    """Those that tell which rows are replaced, as they were."""
+    """The columns that identify the replaced rows, as they were when the write began."""
     bounds: tuple[tuple[object, ...] | None, tuple[object, ...] | None] | None = None
-    """Of an interval; None: the rows that are alike in the columns."""
+    """The bounds of an interval; None: all rows that have equal values in the columns."""
 
     def replaced(self, before: Rows) -> Rows:
-        """What stays of the rows that are there."""
+        """The existing rows that are not replaced."""
         if not self.columns:
             return before
         if self.bounds is None:
@@ -95,7 +95,7 @@ def _staged_interval(known: EvolvingTable, table: tf.Table, before: Rows, new: R
 
 
 def commit_staged(known: EvolvingTable) -> None:
-    """CP-37: the columns are those of when the rows were written."""
+    """CP-37: the columns are the ones of the time when the rows were written."""
     if not known.staged:
         return
     found: StagedRows = known.staged.pop(known.random.randrange(len(known.staged)))
@@ -124,7 +124,7 @@ def commit_staged(known: EvolvingTable) -> None:
 
 
 def _leads_the_key(found: StagedRows, table: tf.Table) -> bool:
-    """RD-5: whether the prefixes of a replacement are some of the table as it is."""
+    """RD-5: whether the prefixes of a replacement are prefixes of the current key."""
     schema = table.metadata.schema()
     lead = {schema.find_field(name).field_id for name in table.key[: len(found.columns)]}
     return found.bounds is not None or {each.field_id for each in found.columns} == lead

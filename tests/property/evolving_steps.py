@@ -1,4 +1,5 @@
-"""Steps of a table of random columns: a verb, a job, a change of columns, spec, version, branches, or an expiry."""
+"""Steps of a table of random columns: an operation, a job, a change of columns, spec, version or branches, or an
+expiry."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ def change_behind_others(known: EvolvingTable) -> None:
 
 
 def stage_rows_and_rename(known: EvolvingTable) -> None:
-    """What staged rows replace goes by the columns of the key: one of them gets another name, or that of another."""
+    """The rows that staged rows replace are identified by key columns: one of these gets another name, or the name of
+    another column."""
     stage_rows(known)
     key, pick = known.handle().key, known.random
     if len(key) > 1:
@@ -165,7 +167,7 @@ def stage_rows_and_rename(known: EvolvingTable) -> None:
 
 
 def exchange_names(known: EvolvingTable) -> None:
-    """Of two columns, those of the key as often as not."""
+    """Exchange the names of two columns; most often two columns of the key, if it has several."""
     table, pick = known.handle(), known.random
     names = [each.name for each in table.metadata.schema().fields if each.name != NUMBER_COLUMN]
     if len(names) < 2:

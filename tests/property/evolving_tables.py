@@ -1,4 +1,4 @@
-"""A table of random columns, and the rows that each of its snapshots must have."""
+"""A table of random columns, and the expected rows of each of its snapshots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EvolvingTable:
     snapshots: dict[int | None, Rows] = field(default_factory=lambda: {None: ()})
     branches: list[str] = field(default_factory=lambda: [MAIN])
     carried: set[int] = field(default_factory=set)
-    """Snapshots that may have written rows again which are none of the verb's."""
+    """Snapshots that may have rewritten rows that the operation did not change."""
     log: list[str] = field(default_factory=list)
     """The steps, for whom a failure concerns."""
     staged: list[Any] = field(default_factory=list)
@@ -148,7 +148,8 @@ class EvolvingTable:
         return [each.snapshot_id for each in ancestors(table.metadata, table.view.snapshot)][::-1]
 
     def settle(self, table: tf.Table, rows: Rows) -> None:
-        """What was asked for has happened, in one snapshot that changes rows, and any that do not."""
+        """Record that the requested change has happened: in one snapshot that changes rows, and any number that do
+        not."""
         before: Rows = ()
         for snapshot_id in self.line(table):
             if snapshot_id not in self.snapshots:

@@ -1,6 +1,7 @@
-"""Values of random tables, each at a limit of its type, and conditions on them: as SQL, and as what they are of a row.
+"""Values of random tables, each at a limit of its type, and conditions on them: as SQL, and as their truth for a row.
 
-Rows are kept by field id, so that a renamed column has its values and one that was dropped and added again has none.
+Rows are stored by field id, so that a renamed column keeps its values and a column that was dropped and added again has
+none.
 """
 
 from __future__ import annotations
@@ -183,7 +184,8 @@ def value_at(values: Values, path: Sequence[NestedField]) -> Any:
 
 
 def named(value: Any, of: IcebergType) -> Any:
-    """A value by field ids as it is read in a schema: by names, without the columns that the schema has not."""
+    """A value with field ids, as read in a schema: with names, and without the columns that the schema does not
+    have."""
     if value is None:
         return None
     match of:
@@ -296,7 +298,7 @@ def are_alike(values: Values, others: Values, columns: Sequence[NestedField]) ->
 
 
 def _is_nothing(value: Any) -> bool:
-    """What no literal says: null, and NaN."""
+    """Whether no literal can express the value: null, and NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

@@ -1,4 +1,4 @@
-"""The verbs on a table of random columns: each is called, and says which rows there are afterwards."""
+"""The operations on a table of random columns: each is called, and returns the expected rows."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def key_columns(table: tf.Table) -> list[NestedField]:
 
 
 def _comparable(schema: Schema) -> list[NestedField]:
-    """DA-5: floating point is no column of an equality delete."""
+    """DA-5: floating-point columns cannot be columns of an equality delete."""
     return [
         each
         for each in schema.fields

@@ -1,4 +1,4 @@
-"""How many examples a test is worth, as a share of what the profile gives: `make test-long` multiplies them all."""
+"""The number of examples of a test, as a share of the profile's number: `make test-long` multiplies all of them."""
 
 from __future__ import annotations
 

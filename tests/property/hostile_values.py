@@ -1,4 +1,4 @@
-"""Arguments that no caller means, and some that one may mean, for every parameter of the public interface."""
+"""Arguments that no caller intends, and some valid ones, for every parameter of the public interface."""
 
 # ruff: noqa: E501 -- tables of values
 
@@ -43,7 +43,7 @@ def closed_reader() -> pa.RecordBatchReader:
 
 
 class SourceFailedError(Exception):
-    """The error of a caller's own reader or function, which comes back as it is."""
+    """The error of a caller's reader or function, which the library passes on unchanged."""
 
 
 def failing_reader() -> pa.RecordBatchReader:
@@ -55,7 +55,7 @@ def failing_reader() -> pa.RecordBatchReader:
 
 
 def failing_callback(*_arguments: Any, **_keywords: Any) -> None:
-    """A caller's own function; its error comes back as it is."""
+    """A caller's function; its error is passed on unchanged."""
     raise SourceFailedError
 
 

@@ -1,8 +1,8 @@
-"""Acts that are stepped through each other, and the history that they make of a branch.
+"""Acts that are stepped through each other, and the resulting history of a branch.
 
-One act runs at a time, so that a new snapshot belongs to the one that was stepped last. The history is that of the
-snapshots in their order: each has the rows that the model makes of the one before, also where an act decided by what it
-read earlier (CP-5, CP-38).
+One act runs at a time, so that a new snapshot belongs to the act that was stepped last. The history has the snapshots
+in order. Each must have the rows that the model computes from the snapshot before it, even if an act decided by rows
+that it read earlier (CP-5, CP-38).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tableformat.testing.strategies import SCHEMA
 
 REFUSALS: Final = (DuplicateKeyError, InvalidArgumentError, RowsRefusedError)
 NEW_COLUMN: Final = "more"
-"""What a setting may add. Verbs that replace whole rows are refused from then on, since they do not give it."""
+"""The column that a setting may add. From then on, operations that replace whole rows are rejected, because their rows
+lack it."""
 
 
 @dataclass(frozen=True, slots=True)

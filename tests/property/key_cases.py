@@ -116,7 +116,7 @@ def values_of(key_type: PrimitiveType) -> st.SearchStrategy[Any]:  # noqa: PLR09
 
 
 def comparable(value: Any) -> tuple[Any, ...]:
-    """What Python compares like the key order: nulls first, NaN last and equal to itself, text by UTF-8 bytes."""
+    """A value that Python compares in key order: nulls first, NaN last and equal to itself, text by its UTF-8 bytes."""
     if value is None:
         return (0,)
     if isinstance(value, float):

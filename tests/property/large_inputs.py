@@ -1,6 +1,6 @@
-"""Has tiny inputs handled as large ones are: what is done from a size on is done always.
+"""Treats tiny inputs as large: code that runs from a certain size on always runs.
 
-Tables of random tests have a few rows, and most code that has a limit was never reached beyond it.
+Tables of random tests have a few rows, so most code with a size limit was never reached.
 """
 
 from __future__ import annotations

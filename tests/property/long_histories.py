@@ -1,8 +1,9 @@
-"""Histories of a hundred steps and more of one table, decided by a seed: what takes many commits to come about.
+"""Histories of a hundred steps and more of one table, determined by a seed: for states that arise only after many
+commits.
 
-Hypothesis draws short tables and makes those that fail shorter; much of a step is its drawing. Here verbs, jobs and
-filters are drawn once, and a seed chooses among them. Verbs that find rows cost many times those that do not, so most
-are of the other kind, as in a table that a stream writes.
+Hypothesis draws short tables and shrinks failing ones; drawing takes a large part of each step. Here operations, jobs
+and filters are drawn once, and a seed chooses among them. Operations that search for rows are many times as expensive
+as the others, so most are blind, as in a table that a stream writes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tableformat.testing.verbs import Verb, verbs
 _Drawn = TypeVar("_Drawn")
 
 _OF_ONE_DRAW: Final = 20
-"""Values that Hypothesis draws at once; one example has room for so many."""
+"""The number of values that Hypothesis draws at once, which fits into one example."""
 _FIND_ROWS: Final = frozenset({"merge", "update", "overwrite", "delete"})
 """Verbs that read the table before they commit; others do so with some options."""
 _FINDING: Final = 0.08
@@ -35,17 +36,17 @@ _KINDS_OF_DELETE: Final = ("range", "equality", "prefix", "values", "scan")
 _SNAPSHOTS_MAX: Final = 40
 """All are read when some are to expire."""
 _SNAPSHOTS_BOUND: Final = 80
-"""Beyond 100 a table with upkeep lets snapshots go by itself (MT-87), of which the model knows nothing."""
+"""With more than 100 snapshots, upkeep expires snapshots by itself (MT-87), which the model does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """What histories choose from."""
+    """The pools that histories choose from."""
 
     blind: Sequence[Verb]
     finding: Sequence[Verb]
     jobs: Sequence[Sequence[Act]]
-    """By their names: half of those that are drawn are conversions, which would be most of a table's."""
+    """Grouped by name: half of the drawn jobs are conversions, which would otherwise be most jobs of a table."""
     filters: Sequence[Filter]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Range partitions over whole numbers as a set of numbers and borders, and a table beside them."""
+"""Range partitions over integers as a set of numbers and borders, with a table to compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa
 
 
 class ImpossibleError(Exception):
-    """What cannot be done."""
+    """The change is not possible."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Existing:
     numbers: frozenset[int] = frozenset()
     borders: frozenset[int] = frozenset()
     step: int | None = None
-    """Partitions also begin at its multiples, whatever is merged."""
+    """Partitions also begin at its multiples, regardless of merges."""
 
     def partitions(self) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -46,7 +46,7 @@ class Existing:
         return replace(self, numbers=self.numbers | set(range(lower, upper)), borders=frozenset(borders))
 
     def with_steps_of(self, numbers: Iterable[int]) -> Existing:
-        """What is missing of the steps of some numbers comes."""
+        """With the missing parts of the steps that contain the numbers."""
         assert self.step is not None, "asked of steps"
         after = self
         for begin in sorted({number // self.step * self.step for number in numbers}):
@@ -126,7 +126,7 @@ class World:
         return cls(table, existing)
 
     def check(self) -> None:
-        """Rows and partitions are the model's, those of the other branch too."""
+        """Check that rows and partitions equal the model's, for the other branch too."""
         assert live_tuples(self.table) == sorted(self.rows.items())
         if self.other is not None:
             assert live_tuples(self.other.table.refresh()) == sorted(self.other.rows.items())
@@ -138,7 +138,8 @@ class World:
         assert retired == known if self.other is None else retired.items() <= known.items()
 
     def check_past(self) -> None:
-        """RP-32: the list at each snapshot has the partitions of its commit, and the head those of now."""
+        """RP-32: the list at each snapshot has the partitions at its commit; the list at the head has the current
+        partitions."""
         for snapshot_id, then in self.past.items():
             expected = self.existing.partitions() if snapshot_id == self.table.snapshot_id else then
             listed = self.table.range_partitions.list(snapshot_id=snapshot_id).to_pylist()

@@ -1,9 +1,9 @@
-"""Jobs that stop before every question to the catalog, so that a test decides what happens in between.
+"""Jobs that stop before every call to the catalog, so that a test decides what happens in between.
 
-Files are immutable and metadata changes in the catalog alone, so these stops are the places where a job meets the
-commits of others. Files are also removed by others: within `file_calls_stop` a job that is `at_files` stops before
-every call to a file as well. Such a job does in its own thread what it would do in several, so that a run is the same
-when it is repeated.
+Files are immutable and metadata changes only in the catalog, so a job can be affected by the commits of others only at
+these stops. Others may also remove files: within `file_calls_stop` a job that is `at_files` also stops before every
+call to a file. Such a job does in its own thread the work that it would otherwise do in several, so that a repeated run
+is the same.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _is_stepped() -> bool:
 
 
 class _HereAndNow(Executor):
-    """What is submitted is done at once, in the thread that submits it."""
+    """An executor that runs each call at once, in the thread that submits it."""
 
     def submit(self, call: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         done: Future[Any] = Future()

@@ -1,4 +1,5 @@
-"""Filters of engines, translated for metadata: implied by what pyarrow does, and the same where said so."""
+"""Filters of engines, translated for metadata: each is implied by pyarrow's result, and equal to it if marked as
+exact."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def test_every_row_that_pyarrow_keeps_passes_the_translation(rows: pa.Table, exp
 
 
 def test_a_filter_of_duckdb_is_understood_exactly() -> None:
-    """What keeps point lookups from reading whole tables."""
+    """Without this, point lookups would read whole tables."""
     expression = (pc.field("s") == 'it\'s "a"\n') & pc.if_else(
         pc.field("i").is_valid(), pc.field("i").isin([1, 2]), pa.scalar(None, pa.bool_())
     )

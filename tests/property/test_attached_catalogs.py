@@ -1,6 +1,6 @@
-"""A catalog that DuckDB has attached, whose tables are made, renamed, dropped and made anew under the same names, get
-other columns and rows, and lose what is old: after each step every view has the rows of its table, and no other view is
-there."""
+"""A catalog that DuckDB has attached, whose tables are created, renamed, dropped and created again under the same
+names. Columns and rows change, and old snapshots expire. After each step every view has the rows of its table, and no
+other view exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files as columns: decoded, pruned and joined with range deletes as the same files one by one."""
+"""Data files as columns: decoding, pruning and joining them with range deletes gives the same as one file at a time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NARROWER: Mapping[type[PrimitiveType], PrimitiveType] = {
     TimestampType: DateType(),
     TimestamptzType: DateType(),
 }
-"""What a column may have been before it was promoted: its bounds are still of that type."""
+"""The type that a column may have had before it was promoted: its bounds still have that type."""
 VALUES = {type(source): values for source, values in SOURCES}
 WITH_ONE_VALUE = [
     Operator.EQUAL,
@@ -172,7 +172,7 @@ def prunings(draw: st.DrawFn) -> tuple[BoundFilter, dict[int, PartitionSpec], li
 
 
 def kept_one_by_one(bound: BoundFilter, specs: dict[int, PartitionSpec], files: list[DataFile]) -> Any:
-    """What the filter leaves of each file, and how many files partitions and bounds rule out."""
+    """The residual filter of each file, and the numbers of files that partitions and bounds rule out."""
     kept, by_partition, by_bounds = [], 0, 0
     prunings = {spec_id: PartitionPruning(bound, spec, SCHEMA) for spec_id, spec in specs.items()}
     for row, data in enumerate(files):
@@ -195,7 +195,7 @@ def kept_together(bound: BoundFilter, specs: dict[int, PartitionSpec], columns: 
 
 
 def outcome(run: Any) -> Any:
-    """What it gives, or that a bound is no bound of its column."""
+    """The result of the call, or the error that a bound is invalid for its column."""
     try:
         return run()
     except CorruptFileError:
@@ -205,13 +205,13 @@ def outcome(run: Any) -> Any:
 @settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(prunings(), st.sampled_from([{}, {"_TABLE_MAX": 0}, {"_CODES_MAX": 1, "_TABLE_MAX": 20}]))
 def test_files_are_pruned_together_as_one_by_one(drawn: Any, limits: dict[str, int]) -> None:
-    """All types; nulls, NaN, truncated and narrow bounds, bounds that are none, several specs; states of comparisons
-    told apart by a table, by a sort, and anew after each comparison."""
+    """All types; nulls, NaN, truncated and narrow bounds, invalid bounds, several specs. The states of comparisons are
+    distinguished by a table, by a sort, and again after each comparison."""
     bound, specs, files = drawn
     one_by_one = outcome(lambda: kept_one_by_one(bound, specs, files))
     with mock.patch.multiple(file_pruning, **limits) if limits else nullcontext():
         together = outcome(lambda: kept_together(bound, specs, columns_of_files(files)))
-    # Text that is no UTF-8 has an order as bytes, and none as text: columns alone have an answer.
+    # Text that is not valid UTF-8 has an order as bytes but not as text: only the columns give a result.
     if one_by_one is not CorruptFileError or together is CorruptFileError:
         assert same(together, one_by_one)
 
@@ -257,7 +257,7 @@ def test_deletes_of_files_together_are_those_one_by_one(data: st.DataObject) -> 
     ):
         expected, found = outcome(one_by_one), outcome(together)
     if expected is CorruptFileError or found is CorruptFileError:
-        # Text that is no UTF-8, as above.
+        # Invalid UTF-8, as above.
         assert expected is CorruptFileError
         return
     assert list(map(type, found)) == list(map(type, expected))
@@ -269,7 +269,7 @@ def test_deletes_of_files_together_are_those_one_by_one(data: st.DataObject) -> 
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_key_bounds_of_files_together_are_those_one_by_one(data: st.DataObject) -> None:
-    """RD-10: the same cuts, whatever the metrics say."""
+    """RD-10: the same cuts, regardless of the metrics."""
     columns = data.draw(st.lists(st.integers(0, len(SOURCES) - 1), min_size=1, max_size=3, unique=True))
     nowhere = (PartitionSpec(spec_id=0), st.just(()))
     files = data.draw(st.lists(files_with_bounds(columns, [nowhere]), min_size=1, max_size=6))

@@ -1,7 +1,7 @@
 """Compaction between the commits of others: no order of steps loses a row or brings one back.
 
-Every job plans, then writes, then commits. What others do in between is run from the job's own progress callback, so
-each example is one schedule: jobs may lie inside jobs. The oracle is a list of rows.
+Every job plans, then writes, then commits. The steps of others in between run in the job's own progress callback, so
+each example is one schedule, and jobs may be nested in jobs. The oracle is a list of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Step:
-    """One verb or job; `meanwhile` runs between the plan of a job and its commit."""
+    """One operation or job; the steps in `meanwhile` run between the plan of a job and its commit."""
 
     name: str
     id1: str = "a"
@@ -234,7 +234,7 @@ def finds_a_mistake(examples: int) -> bool:
 
 
 def test_new_number_for_old_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-7: the mistake of apache/iceberg issue 10312: rows deleted meanwhile come back."""
+    """CP-7: the mistake of apache/iceberg issue 10312: rows that were deleted concurrently come back."""
     change_of = compaction._change
 
     def newer(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Whatever the values: a row is written exactly or refused, never changed."""
+"""For all values: a row is written exactly or rejected, never changed."""
 
 from __future__ import annotations
 

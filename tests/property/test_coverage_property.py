@@ -1,4 +1,4 @@
-"""What range deletes mean for whole files, and ranges of numbers, against brute force."""
+"""The effect of range deletes on whole files, and ranges of numbers, compared with brute force."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def meant_for(fragments: list[Fragment], lower: int, upper: int, number: int) ->
 def test_files_get_the_joined_spans_that_reach_them(
     spans: list[tuple[tuple[int, int], int]], files: list[tuple[tuple[int, int], int]], at_once: int, sort: bool
 ) -> None:
-    """RD-2, RD-10: whatever files are asked about together, and however many fragments are compared at once."""
+    """RD-2, RD-10: regardless of the files that are looked up together, and of the number of fragments that are
+    compared at once."""
     files = sorted(files) if sort else files
     cuts = [(((a,), False), ((b + 1,), False)) for (a, b), _ in spans]
     array = skyline(span_array(KEY, cuts, [number for _, number in spans]))
@@ -104,7 +105,7 @@ def test_files_get_the_joined_spans_that_reach_them(
 
 @pytest.mark.parametrize(("each", "total_max", "shares"), [(2, 100, True), (3, 100, False), (3, 8, True)])
 def test_files_share_a_skyline_where_each_would_have_many_spans(each: int, total_max: int, shares: bool) -> None:
-    """Of three files, each of which three spans reach."""
+    """Three files; three spans overlap each of them."""
     array = skyline(span_array(KEY, [(((a,), False), ((a + 1,), False)) for a in (0, 2, 4)], [7, 7, 7]))
     lower, upper = encoded(-1), encoded(9) + AFTER_MARKER
     bounds = KeyBoundColumns(pa.array([lower] * 3, pa.large_binary()), pa.array([upper] * 3, pa.large_binary()))

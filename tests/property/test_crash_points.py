@@ -1,4 +1,5 @@
-"""A crash at any call to files or to the catalog leaves the table as before or as after, and a repetition mends it."""
+"""A crash at any call to files or to the catalog leaves the table as before or as after, and repeating the call
+completes it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def test_the_lake_is_sound_before_any_failure(world: CrashWorld) -> None:
 
 @of_versions("verb", VERBS)
 def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorld, verb: str) -> None:
-    """CP-13, CP-18, PR-1: the rows of before or of after; the repeated call makes them those of after."""
+    """CP-13, CP-18, PR-1: the rows from before or after the call; after the repeated call, the rows from after."""
     run = partial(VERBS[verb], **BATCH)
     world.restore()
     before = world.state()
@@ -99,8 +100,8 @@ def test_job_changes_no_row_wherever_it_dies(world: CrashWorld, job: str) -> Non
 
 
 def check_answer(error: BaseException | None, failure: Failure, told: str, *, committed: bool, changed: bool) -> None:
-    """Who goes on living is told the truth: success means committed, and an error means that nothing was changed unless
-    it says that the outcome is not known."""
+    """A surviving caller gets a correct answer: success means committed. An error means that nothing was changed,
+    unless it says that the outcome is unknown."""
     if failure in DEATHS or failure in (Failure.INTERRUPTED, Failure.LATE):
         return
     if error is None:

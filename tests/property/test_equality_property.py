@@ -1,4 +1,4 @@
-"""Equality deletes against a loop over rows."""
+"""Equality deletes compared with a loop over rows."""
 
 from __future__ import annotations
 

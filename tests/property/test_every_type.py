@@ -1,4 +1,4 @@
-"""Whatever the types of the columns: verbs, jobs and readers do what they do to a dict of rows."""
+"""For columns of all types: operations, jobs and readers give the rows of a dictionary."""
 
 from __future__ import annotations
 

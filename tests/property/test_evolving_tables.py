@@ -1,4 +1,5 @@
-"""Tables of any columns, whose schema, spec, version and branches change under verbs and jobs, at every door."""
+"""Tables of random columns whose schema, spec, version and branches change between operations and jobs, through every
+entry point."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def run(known: EvolvingTable) -> None:
 @settings(max_examples=examples(0.06))
 @given(seed=st.integers(0, 2**63))
 def test_what_is_published_are_the_rows_of_the_branch_and_what_came_to_the_target(seed: int) -> None:
-    """MT-30 to MT-33: whatever columns, partitions and versions there are by the time that it is published."""
+    """MT-30 to MT-33: regardless of the columns, partitions and version at the time of the publish."""
     with fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
         try:

@@ -1,4 +1,4 @@
-"""Which of several deletes was the first to reach a row, against brute force over a small key space."""
+"""The first of several deletes that applies to a row, compared with brute force over a small key space."""
 
 from __future__ import annotations
 

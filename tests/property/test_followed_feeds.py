@@ -1,4 +1,4 @@
-"""Who follows the change feed of a table that evolves, and the row ids of such a table."""
+"""Followers of the change feed of an evolving table, and the row ids of such a table."""
 
 from __future__ import annotations
 

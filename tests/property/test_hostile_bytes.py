@@ -1,6 +1,6 @@
-"""Readers of bytes from files, over bytes that were changed: an error of the library, or a result, and nothing else.
+"""Readers of file bytes, given modified bytes: an error of the library, or a result, and nothing else.
 
-`make fuzz` does the same with the coverage of the readers as its guide.
+`make fuzz` does the same, guided by the coverage of the readers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every public method with arguments that no caller means: an error of the library, or a result, and nothing else.
+"""Every public method with arguments that no caller intends: an error of the library, or a result, and nothing else.
 
-A refused call changes no row and no name. `make soak` runs 10^5 calls.
+A rejected call changes no row and no name. `make soak` runs 10^5 calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tableformat.operations.options import CommitKeywords
 
 CALLS_PER_EXAMPLE: Final = 20
 LONG: Final = ("soak", "round")
-"""Profiles of which an example is worth one here."""
+"""Profiles in which this test runs its full number of examples."""
 METHODS: Final = {
     "Catalog": tf.Catalog,
     "Table": tf.Table,
@@ -86,7 +86,7 @@ class HostileCall:
         return f"{self.owner}.{self.name}({reprlib.repr(self.arguments)})"
 
     def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
-        """What Hypothesis prints."""
+        """The text that Hypothesis prints."""
         printer.text(repr(self))
 
 
@@ -129,7 +129,7 @@ class Template:
 
     @contextlib.contextmanager
     def world(self) -> Iterator[World]:
-        """As it was made, whatever calls have done to the lake."""
+        """The original lake, without the changes of earlier calls."""
         shutil.rmtree(self.lake, ignore_errors=True)
         shutil.copytree(self._original, self.lake)
         with tf.open_catalog(str(self.lake)) as catalog:
@@ -145,9 +145,9 @@ class World:
         self.table = catalog.load_table("db.t")
 
     def state(self) -> frozenset[tuple[object, ...]]:
-        """What decides the rows: the metadata that the catalog names, and the files that are there.
+        """The state that determines the rows: the metadata that the catalog references, and the existing files.
 
-        Files never change (FM-1), so rows are read where this differs: reading them was half of the work.
+        Files never change (FM-1), so rows are read only if this state differs; reading them took half of the time.
         """
         files = (
             (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
@@ -167,7 +167,7 @@ class World:
             return named.fetchall()
 
     def read(self) -> list[str]:
-        """The rows as text, so that a NaN equals itself and a year beyond Python's is no error."""
+        """The rows as text, so that NaN equals itself and a year outside Python's range raises no error."""
         if not self.catalog.table_exists("db.t"):
             return []
         found = self.catalog.load_table("db.t").scan().to_arrow()
@@ -205,7 +205,7 @@ class World:
 
 
 def consume(result: Any) -> None:
-    """What is lazy is read: that is where its errors are."""
+    """Read lazy results, because their errors are raised while reading."""
     if isinstance(result, tf.Scan | tf.Changes):
         repr(result)
         result.to_arrow()

@@ -1,6 +1,5 @@
-"""Every command with options and arguments that nobody means: an answer or an error of the library, in the form that
-was asked for, and nothing else. What fails and what is tried with `--dry-run` changes no table.
-"""
+"""Every command with options and arguments that nobody intends: a result or an error of the library, in the requested
+form, and nothing else. Failing commands and commands with `--dry-run` change no table."""
 
 from __future__ import annotations
 

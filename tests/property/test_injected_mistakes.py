@@ -1,4 +1,4 @@
-"""The stateful test finds each mistake that formats like this one have made, and soon: a test of the test."""
+"""The stateful test quickly finds each mistake that similar formats have made: a test of the test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, those that it is about, and those that were handled when it was raised."""
+    """The error, the errors in its group, its causes, and the errors that were being handled when it was raised."""
     while error is not None:
         yield error
         for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():

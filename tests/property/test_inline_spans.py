@@ -1,4 +1,4 @@
-"""RD-13: what a manifest entry carries of a range delete file is what is in the file."""
+"""RD-13: the spans in the manifest entry of a range delete file are the spans in the file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(keyed_cases(), min_size=1, max_size=4))
 def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
-    """RD-13, RD-8: files of one key are decoded together, those of others by themselves; each has its own number."""
+    """RD-13, RD-8: files with the same key are decoded together, others separately; each has its own sequence
+    number."""
     spans = [sort_and_merge(span_array(key, pairs)) for key, _, pairs in cases]
     entries = [entry(each, pack_spans(spans_to_parquet_table(each)), number) for number, each in enumerate(spans, 3)]
     found = decode_spans_of_files(entries, None)
@@ -99,7 +100,7 @@ def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObje
 
 
 def test_packed_bytes_of_another_kind_are_errors() -> None:
-    """Those that become very many, those of another table, and those of fewer spans than the entry states."""
+    """Bytes that decompress to very many, bytes of another table, and bytes with fewer spans than the entry states."""
     spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
     packed = pack_spans(spans_to_parquet_table(sort_and_merge(spans)))
     many = MARK + zlib.compress(bytes(32 * 1024 * 1024))
@@ -160,14 +161,14 @@ def test_an_entry_carries_few_spans_as_a_record_more_of_them_packed_and_many_not
 
 
 def carried_by(number: int, key_type: PrimitiveType, *values: int) -> DeleteFile:
-    """An entry of the points; the spans are as they come, sorted or not."""
+    """An entry of the points, in the given order, sorted or not."""
     points = [spans_of_prefixes(key_of([key_type]), pa.table({"k0": pa.array([value])})) for value in values]
     spans = SpanArray.concat(points)
     return entry(spans, encode_spans(spans, spans_to_parquet_table(spans)), number)
 
 
 def test_entries_of_every_form_and_of_keys_that_were_widened_since_are_decoded_together() -> None:
-    """RD-13, RD-8: each with the number of its file, in whatever order their keys are."""
+    """RD-13, RD-8: each with the sequence number of its file, regardless of the order of their keys."""
     entries = [
         carried_by(3, LongType(), 9, 12),
         carried_by(4, IntegerType(), 5),

@@ -92,7 +92,7 @@ TO_ITS_END: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What comes one after the other at first, and what is stepped through each other then."""
+    """The acts that run first, one after another, and then the acts that are stepped through each other."""
 
     first: Sequence[Act]
     stepped: Sequence[Act]

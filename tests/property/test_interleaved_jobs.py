@@ -47,7 +47,8 @@ READERS: dict[str, Any] = {
         pa.Table.from_pylist(rows, schema=SCHEMA), where=f"id2 = {rows[0]['id2']} AND payload >= 0", allow_outside=True
     ),
 }
-"""Verbs that decide by reading: they are planned on one snapshot and commit on whatever the branch is at then."""
+"""Operations that decide by reading: they are planned on one snapshot and committed on the current head of the
+branch."""
 FAST = {
     "commit.retry.min-wait-ms": "1",
     "commit.retry.max-wait-ms": "2",
@@ -138,7 +139,7 @@ class World:
         self.model.delete(lambda row: row["id2"] == id2)
 
     def come_back(self, which: int) -> None:
-        """LK-31: a file that is not live is added, whatever a job is about to do with it."""
+        """LK-31: a file that is not live is added, regardless of a job that is about to remove it."""
         table = self.table.refresh()
         paths = sorted(Path(table.location.removeprefix("file://"), "data").rglob("*.parquet"))
         path = paths[which % len(paths)]
@@ -154,7 +155,7 @@ class World:
         self.model.append(rows.select(COLUMNS).to_pylist())
 
     def read_and_decide(self, verb: str, rows: list[dict[str, Any]]) -> None:
-        """What a verb of READERS does to the rows."""
+        """Apply an operation of READERS to the model."""
         id2 = rows[0]["id2"]
         if verb == "delete by scan":
             self.model.delete(lambda row: row["id2"] == id2)
@@ -293,7 +294,7 @@ class World:
                     assert self.contents(snapshot_id=snapshot.snapshot_id) == planned
 
     def compact_for_all_engines(self) -> None:
-        """MT-95: whatever deletes there are, PyIceberg reads the same rows afterwards."""
+        """MT-95: regardless of the deletes, PyIceberg reads the same rows afterwards."""
         table = self.table.refresh()
         table.maintenance.compact(rewrite_all=True)
         assert live_delete_files(table) == []
@@ -312,7 +313,8 @@ class World:
         return [{"id1": id1, "id2": id2, "payload": self.stamp} for id2 in ids]
 
     def _age_what_is_named(self) -> None:
-        """So that age alone keeps no file that the table needs; files of commits in flight are as young as they are."""
+        """Make all referenced files old, so that no needed file is kept only because of its age. Files of pending
+        commits stay young."""
         table = self.table.refresh()
         moment = time.time() - 9 * 24 * 3600
         for location in reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io):

@@ -1,4 +1,5 @@
-"""A process that is killed in the middle of a verb or a job, at any moment: what `crash_points` cannot stop at."""
+"""A process that is killed during an operation or a job, at any moment: also between the calls at which `crash_points`
+stops."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Races that lost rows or brought them back: the two ways in which other engines are known to lose deletes to upkeep,
-step by step, and those that the model has found here."""
+"""Races that lost rows or brought them back: the two known ways in which upkeep of other engines loses deletes, step by
+step, and races that the model has found here."""
 
 from __future__ import annotations
 

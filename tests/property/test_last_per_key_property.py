@@ -1,4 +1,4 @@
-"""Whatever the rows: the last row of each key is the one that a dictionary would keep, in memory and spilled."""
+"""For all rows: the last row of each key is the row that a dictionary would keep, in memory and spilled."""
 
 from __future__ import annotations
 

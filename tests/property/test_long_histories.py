@@ -1,4 +1,4 @@
-"""Tables of a hundred steps and more have the rows of the model, in every snapshot."""
+"""Tables with a hundred steps and more have the rows of the model in every snapshot."""
 
 from __future__ import annotations
 

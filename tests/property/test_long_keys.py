@@ -1,4 +1,4 @@
-"""Keys that are longer than the first sort words are matched as the bytes that they are."""
+"""Keys that are longer than the first sort words are matched by all their bytes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _plain(column: pa.Array) -> pa.Array:
 @given(rows=KEY_ROWS, deleted=KEY_ROWS)
 @settings(max_examples=examples(0.2))
 def test_long_keys_are_equal_where_their_bytes_are(kind: str, rows: KeyRows, deleted: KeyRows) -> None:
-    """DA-4: their hashes are equal too, whatever else their columns hold."""
+    """DA-4: their hashes are equal too, regardless of the rest of their columns."""
     key_type, column_type = TYPES[kind]
     if kind == "fixed":
         rows, deleted = of_width(rows), of_width(deleted)

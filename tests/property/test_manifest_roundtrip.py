@@ -1,4 +1,4 @@
-"""Manifests and manifest lists come back as they were written, and damaged ones are named."""
+"""Manifests and manifest lists are read back unchanged, and errors name the damaged ones."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def specs_with_partitions(draw: st.DrawFn) -> tuple[PartitionSpec, st.SearchStra
 
 @st.composite
 def entries(draw: st.DrawFn, spec: PartitionSpec, partitions: Any, content: ManifestContent, version: int) -> Any:
-    """An entry as it is before the commit: an ADDED one may leave its numbers out (DA-9)."""
+    """An entry before the commit: an ADDED entry may omit its sequence numbers (DA-9)."""
     status = draw(st.sampled_from(EntryStatus))
     number = st.integers(0, COMMIT - 1)
     is_added = status is EntryStatus.ADDED
@@ -286,7 +286,7 @@ def uncompressed(path: Path) -> bytes:
 
 
 def read_damaged(good_files: Any, which: str, data: bytes) -> Any:
-    """What reading gives, or the typed error; anything else that is raised fails the test."""
+    """The result of reading, or the typed error; any other error fails the test."""
     assigned, metadata, _, _ = good_files
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"{which}.avro"

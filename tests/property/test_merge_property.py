@@ -1,4 +1,4 @@
-"""Merges of random rows into random files leave what the in-memory table has afterwards."""
+"""Merges of random rows into random files give the rows of the in-memory table."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ROWS: Final = st.lists(
 
 @st.composite
 def clauses(draw: st.DrawFn) -> list[tuple[str, list[Any], ModelClause]]:
-    """Up to two of each kind, of which only the last has no predicate."""
+    """Up to two clauses of each kind; only the last one has no predicate."""
     found = []
     for when, changes in CHANGES.items():
         predicates = OF_TARGET if when == "not_matched_by_source" else PREDICATES

@@ -1,4 +1,4 @@
-"""Which spans can still delete a row, compared with counting keys one by one."""
+"""The spans that can still delete a row, compared with counting keys one by one."""
 
 from __future__ import annotations
 

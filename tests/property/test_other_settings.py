@@ -1,4 +1,4 @@
-"""The same verbs under other settings, with jobs in between, give the same rows: no model is asked."""
+"""The same operations with other settings, and with jobs in between, give the same rows; no model is used."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_rows_do_not_depend_on_settings_or_on_jobs(
 
 
 def refusal(table: tf.Table, act: Act) -> str | None:
-    """The kind of error that the act ends with; None when it was done. What the properties forbid to ask for (SP-22) is
-    left to the verb."""
+    """The kind of error that the act raises, or None if it succeeds. If the properties forbid the requested mode
+    (SP-22), the operation chooses it."""
     if set(table.properties) & {BLIND_DELETES, *COPY_ON_WRITE}:
         chosen = tuple(replace(verb, mode="scan" if verb.mode == "scan" else "auto") for verb in act.verbs)
         act = OneVerb(*chosen) if isinstance(act, OneVerb) else InTransaction(chosen)

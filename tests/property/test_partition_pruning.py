@@ -1,4 +1,4 @@
-"""A filter never rules out the partition, or the manifest, of a row that matches it."""
+"""A filter never rules out the partition or the manifest of a matching row."""
 
 from __future__ import annotations
 
@@ -194,7 +194,8 @@ def test_month_partition_rules_out_other_months(day: dt.date, kept: bool) -> Non
 def test_lowest_numbers_are_found_though_their_truncated_value_wraps_around(
     tmp_path: Path, column: str, bits: int, width: int
 ) -> None:
-    """The multiple of 10 below the lowest integer is none: the partition value is at the other end of the range."""
+    """No integer is the multiple of 10 below the lowest integer: the partition value is at the other end of the
+    range."""
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     arrow = pa.schema([(column, pa.int32() if bits == 32 else pa.int64())])
     with open_catalog(str(tmp_path / "lake")) as catalog:

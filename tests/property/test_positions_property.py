@@ -1,4 +1,4 @@
-"""Sets of positions against Python sets."""
+"""Sets of positions compared with Python sets."""
 
 from __future__ import annotations
 

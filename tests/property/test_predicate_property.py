@@ -1,4 +1,4 @@
-"""Filters give the rows that DuckDB gives, on random tables with nulls, NaN, infinities and zeros of both signs."""
+"""Filters return the same rows as DuckDB, on random tables with nulls, NaN, infinities and both zeros."""
 
 from __future__ import annotations
 

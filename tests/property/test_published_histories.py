@@ -1,6 +1,7 @@
-"""A branch that replaces and deletes without looking, and the target that it is published to, which others append to.
+"""A branch with blind replacements and deletes, and its publish target, to which others append.
 
-What the branch deletes reaches the rows that the target got before, however files and range partitions lie.
+The deletes of the branch apply to the rows that the target received before, regardless of the position of files and
+range partitions.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ Row = tuple[int, int]
 
 @dataclass
 class Retired:
-    """What a retirement on the branch took, by its tag."""
+    """The rows that retiring a range removed from the branch, by tag."""
 
     numbers: set[int]
     branch: list[Row]
     coming: list[Row]
-    """Rows of the target that it meets when they are carried, unless it is undone before."""
+    """Rows of the target that the retirement removes when they are carried, unless it is undone before."""
 
 
 @dataclass
 class PublishedWorld:
-    """The rows of both branches, and those of the target that the branch has not got yet."""
+    """The rows of both branches, and the rows of the target that the branch has not received yet."""
 
     catalog: tf.Catalog
     random: random.Random
@@ -70,7 +71,7 @@ class PublishedWorld:
         return lower, upper
 
     def delete(self, is_meant: Callable[[Row], bool]) -> None:
-        """What the target got before goes as well."""
+        """Delete matching rows, including rows that the target received before."""
         self.branch = [row for row in self.branch if not is_meant(row)]
         self.coming = [row for row in self.coming if not is_meant(row)]
         for retired in self.retired.values():
@@ -98,7 +99,7 @@ def append_to_target(world: PublishedWorld) -> None:
 
 
 def upsert(world: PublishedWorld) -> None:
-    """A key of any row, one that is to come as well."""
+    """The key of any row, also of a row that is still to be carried."""
     known, (new_id, n) = [*world.branch, *world.coming], world.row()
     row = (world.random.choice(known)[0] if known else new_id, n)
     getattr(world.handle(), world.random.choice(("upsert", "replace")))(_batch([row]))
@@ -169,7 +170,7 @@ def retire(world: PublishedWorld) -> None:
 
 
 def restore(world: PublishedWorld) -> None:
-    """RP-13, RP-26: rows that are to come are not met any more."""
+    """RP-13, RP-26: deletes no longer apply to rows that are carried later."""
     if not world.retired:
         return
     tag = world.random.choice(sorted(world.retired))

@@ -1,7 +1,7 @@
-"""Branches of tables whose keys are of every type, under every verb, beside a target that others append to.
+"""Branches of tables with keys of every type, under every operation, and a publish target to which others append.
 
-What a branch deletes blindly reaches the rows that the target got before, by their keys as they are encoded, compared
-and bounded; what it looked up does not. Both branches have the rows of a plain model after each step.
+Blind deletes of a branch apply to the rows that the target received before, by their keys as encoded, compared and
+bounded; deletes that searched for rows do not. Both branches have the rows of a plain model after each step.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _TRANSFORMS: Final = {
 
 @dataclass
 class PublishedKeys(TypedWorld):
-    """`rows` are those of the branch, and of no other."""
+    """`rows` has only the rows of the branch."""
 
     catalog: tf.Catalog | None = None
     target: dict[Key, int] = field(default_factory=dict)
     coming: dict[Key, int] = field(default_factory=dict)
-    """Rows of the target that the branch has not got yet; their keys are not in `rows`."""
+    """Rows of the target that the branch has not received yet; their keys are not in `rows`."""
 
     def handle(self, branch: str = "ingest") -> tf.Table:
         assert self.catalog is not None

@@ -1,4 +1,5 @@
-"""Histories of range partitions on a table and on a set of numbers, races step by step, and mistakes that are found."""
+"""Histories of range partitions on a table and on a set of numbers, races step by step, and mistakes that the tests
+find."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def test_mistakes_are_found(mistake: str) -> None:
 
 
 def half_replaced() -> list[dict[str, Any]]:
-    """Two rows of one prefix, of which one is refused."""
+    """Two rows of one prefix, one of which is rejected."""
     schema = pa.schema([("message", pa.string()), ("n", pa.int64())])
     ranges = tf.RangePartitions(on=["n"], bounds=[(0, 10)])
     with fast_lake() as catalog:
@@ -204,7 +205,7 @@ def append_beside_a_drop(steps: int) -> None:
 @pytest.mark.parametrize("steps", range(6))
 @pytest.mark.parametrize("catalog_is", [nullcontext, like_a_catalog_service], ids=["in process", "service"])
 def test_an_append_beside_a_drop(steps: int, catalog_is: Callable[[], AbstractContextManager[None]]) -> None:
-    """RP-6, RP-8: whatever is between them, no row lies where nothing exists; the drop finds no file there."""
+    """RP-6, RP-8: regardless of the steps in between, no row lies outside every range; the drop finds no file there."""
     with catalog_is():
         append_beside_a_drop(steps)
 
@@ -302,8 +303,8 @@ def test_a_publish_beside_a_drop(steps: int) -> None:
 @pytest.mark.parametrize("steps", range(12))
 @pytest.mark.parametrize("added_again", [True, False])
 def test_a_publish_that_carries_beside_drops(steps: int, added_again: bool) -> None:
-    """RP-26, MT-31: rows that the target got meet the drops of the branch, also one that comes between two attempts of
-    the carry; those in files that straddle, too. What the branch wrote into a range that was added again stays."""
+    """RP-26, MT-31: drops of the branch apply to rows of the target. This includes a drop between two attempts of the
+    carry, and rows in files that cross a bound. Rows that the branch wrote into a range that was added again stay."""
     with fast_lake() as catalog:
         table = made(catalog, step=None, splits=[50])
         table.append(rows(5))
@@ -341,7 +342,7 @@ def _of_first_attempt(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("mistake", [lambda *_: (), _of_first_attempt(CarriedDrops.deletes)], ids=["none", "the first"])
 def test_a_carry_with_other_drops_is_found(mistake: Callable[..., Any]) -> None:
-    """RP-26: without those of the branch, or with those that there were before the carry was tried again."""
+    """RP-26: without the drops of the branch, or with the drops from before the carry was tried again."""
     with replaced_method(CarriedDrops, "deletes", mistake), pytest.raises(AssertionError):
         publishes_that_carry_beside_drops()
 
@@ -362,7 +363,7 @@ BESIDE: dict[str, tuple[Callable[[tf.Table], Any], list[list[int]]]] = {
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("replacement_waits", [True, False])
 def test_a_replacement_beside_others(replacement_waits: bool, beside: str, steps: int) -> None:
-    """RP-19: of the interval there are the new rows, and those of a commit after it."""
+    """RP-19: the interval has the new rows, and the rows of later commits."""
     other, allowed = BESIDE[beside]
     with fast_lake() as catalog:
         table = made(catalog, step=None)

@@ -1,4 +1,4 @@
-"""Reading as little as possible gives what reading everything gives."""
+"""Reading as little as possible gives the same result as reading everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One handle of many threads: each sees what it wrote, and no write of another is lost."""
+"""One handle in many threads: each thread sees its own writes, and no write of another is lost."""
 
 from __future__ import annotations
 

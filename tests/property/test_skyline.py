@@ -1,4 +1,4 @@
-"""Span algebra against brute force over a small key space."""
+"""Span algebra compared with brute force over a small key space."""
 
 from __future__ import annotations
 

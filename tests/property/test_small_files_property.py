@@ -1,4 +1,4 @@
-"""Small files that are read together give what each gives alone, in the same order."""
+"""Small files that are read together give the same rows as each file alone, in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging sorted runs is sorting their rows, whatever the runs, windows and fan-in."""
+"""Merging sorted runs is the same as sorting their rows, for all runs, windows and fan-ins."""
 
 from __future__ import annotations
 

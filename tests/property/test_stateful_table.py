@@ -1,4 +1,4 @@
-"""A table under random verbs, jobs and races has the rows of the model, in every snapshot."""
+"""A table under random operations, jobs and races has the rows of the model in every snapshot."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
 
 @pytest.mark.slow
 def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
-    """What is read together, searched, cut in pieces or put into threads from a size on, random tables never have."""
+    """Code that reads together, searches, splits or uses threads from a certain size on; random tables are too small
+    for it."""
     with taken_for_large():
         run_machine(0.06)
 
 
 @pytest.mark.slow
 def test_table_does_so_where_files_share_their_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-2, RD-2, RD-10: as where small files and scattered deletes came by turns, and those of each file would be
-    many."""
+    """DA-2, RD-2, RD-10: as if small files and scattered deletes alternated, and each file had many deletes."""
     monkeypatch.setattr(coverage, "_SPANS_OF_FILES_MAX", 0)
     monkeypatch.setattr(delete_index, "SHARED_FROM", 1)
     run_machine(0.06)

@@ -1,4 +1,4 @@
-"""Tables whose keys are of every type, under every verb and job: each door has the rows of a plain model."""
+"""Tables with keys of every type, under every operation and job: each entry point returns the rows of a plain model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TypedWorld:
         return [f"k{place}" for place in range(len(self.types))]
 
     def some_keys(self, most: int = 4) -> list[Key]:
-        """Distinct keys, of which many are in the table."""
+        """Distinct keys; many of them are in the table."""
         taken = sorted(self.rows)
         chosen = {
             self.random.choice(taken)
@@ -216,7 +216,7 @@ _STEPS: Final[tuple[Callable[[TypedWorld], None], ...]] = (
 
 
 def check(world: TypedWorld, before: dict[Key, int], head: int | None) -> None:
-    """Every door."""
+    """Check the table through every entry point."""
     want, scan = sorted(world.rows.items()), world.table.scan()
     assert world.of_arrow(scan.to_arrow()) == want, "pyarrow"
     where, matches = world.where()

@@ -1,4 +1,5 @@
-"""Any story of deletes gives the same rows on version 2, on version 3, and on a table that is upgraded on the way."""
+"""Any sequence of deletes gives the same rows on version 2, on version 3, and on a table that is upgraded in
+between."""
 
 from __future__ import annotations
 

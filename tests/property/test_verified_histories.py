@@ -1,4 +1,4 @@
-"""Whatever verbs, jobs and races made of a table, a verification finds no error in any of its snapshots."""
+"""For all operations, jobs and races, a verification finds no error in any snapshot of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of random histories say what was done before: examples are numbers, of which nothing can be read."""
+"""Adds the steps of a random history to its errors, because an example consists only of numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def told_with(log: Sequence[str]) -> Iterator[None]:
-    """Whatever is raised gets the lines of the log, as they are then."""
+    """Add the current lines of the log to any error that is raised."""
     try:
         yield
     except Exception as error:

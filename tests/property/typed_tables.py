@@ -1,4 +1,5 @@
-"""Key columns of every type, and the values at the ends of each: as a plain model has them, in order, and as Arrow."""
+"""Key columns of every type, with values at the limits of each type: as a plain model has them, in order, and as
+Arrow."""
 
 from __future__ import annotations
 
