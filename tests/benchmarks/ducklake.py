@@ -1,7 +1,8 @@
-"""DuckLake doing the same, in a process of its own: its extension exists for another DuckDB than the library uses.
+"""Runs the same work in DuckLake, in a separate process, because its extension needs another DuckDB version than the
+library.
 
-The interpreter is that of `.venv-duckdb-iceberg`, or the one that TABLEFORMAT_DUCKLAKE_PYTHON names; it needs
-`duckdb==1.5.5` and `duckdb-extension-ducklake==1.5.5` from PyPI.
+The interpreter is the one of `.venv-duckdb-iceberg` or the one in TABLEFORMAT_DUCKLAKE_PYTHON; it needs `duckdb==1.5.5`
+and `duckdb-extension-ducklake==1.5.5` from PyPI.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _IMPORTS: Final = "import duckdb, duckdb_extension_ducklake; assert duckdb.__ver
 
 
 def ducklake_python() -> str | None:
-    """An interpreter that has DuckLake; None where there is none."""
+    """An interpreter that has DuckLake, or None if there is none."""
     python = os.environ.get("TABLEFORMAT_DUCKLAKE_PYTHON", str(_ENVIRONMENT))
     if not Path(python).exists():
         return None

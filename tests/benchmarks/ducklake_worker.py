@@ -1,6 +1,7 @@
-"""Runs where DuckLake is installed: `python ducklake_worker.py <directory> <data file>...`.
+"""Runs in an environment with DuckLake: `python ducklake_worker.py <directory> <data file>...`.
 
-Loads the data files into a DuckLake table, then answers one JSON object a line with one JSON object a line.
+Loads the data files into a DuckLake table. Then it answers each JSON object, one per line, with a JSON object on one
+line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A table of very many data files that are not there: metadata alone, clustered by key, made in seconds.
+"""A table of very many data files that do not exist: only metadata, clustered by key, created in seconds.
 
-One manifest of 10,000 entries is written by the library. The others are copies of its records in which the beginning of
-every key, and of every path, is another one of the same length.
+The library writes one manifest of 10,000 entries. The others are copies of its records. In each copy, the beginning of
+every key and path is replaced by another one of the same length.
 """
 
 from __future__ import annotations

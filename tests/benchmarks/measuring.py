@@ -1,6 +1,6 @@
-"""Times of things that do the same, taken in turns in one run, and printed next to what they are held to.
+"""Times of alternatives that do the same work, taken by turns in one run, and printed next to their target.
 
-Machines differ and are shared, so nothing is asserted about times: a reader sees the ratio and its target.
+Machines differ and are shared, so no test asserts a time: the output has the ratio and its target.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Timing:
 
     wall_seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
-    """Of this process, all of its threads together, and of those that it started and waited for."""
+    """The CPU time of all threads of this process, and of the child processes that it waited for."""
 
     @property
     def wall(self) -> float:

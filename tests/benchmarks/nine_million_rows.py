@@ -1,7 +1,7 @@
-"""The table that the benchmarks share: nine million rows in the demo's schema, and copies of it that cost no data.
+"""The table that the benchmarks share: nine million rows in the demo's schema, and copies of it that copy no data.
 
 id1              id2      num_cal   four dates
-heavy-10k        0..666   1..15     10,000 rows     heavy partners: one prefix of the key, so many rows
+heavy-10k        0..666   1..15     10,000 rows     heavy partners: this many rows with one prefix of the key
 heavy-100k       ...                100,000 rows
 heavy-1m         ...                1,000,000 rows
 partner-00000    0..39    1..15     600 rows        the others

@@ -1,4 +1,4 @@
-"""Which files the library opens for reading, observed from outside."""
+"""The files that the library opens for reading, observed from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python peak_memory.py <catalog directory>`: stream the table with to_batches; print the peak memory in bytes."""
+"""`python peak_memory.py <catalog directory>`: stream the table with to_batches and print the peak memory in bytes."""
 
 from __future__ import annotations
 

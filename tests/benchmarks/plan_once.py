@@ -1,4 +1,4 @@
-"""One plan in a process of its own, `plan_once.py DIRECTORY FILTER [pyiceberg]`: seconds and most memory, as JSON."""
+"""One plan in its own process, `plan_once.py DIRECTORY FILTER [pyiceberg]`: seconds and peak memory, as JSON."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A table of one large file and many small ones, and one reading of it in a process of its own.
+"""A table of one large file and many small ones, and one reading of it in its own process.
 
-`python small_files.py <reader> <catalog directory> <paths.json>` reads once and prints what it took and what it found.
+`python small_files.py <reader> <catalog directory> <paths.json>` reads once and prints the time and the result.
 
     1,000,000 rows             50,000 messages of 20 rows
-    N commits                  each replaces or upserts 100 messages that follow each other, 1,500 rows
+    N commits                  each replaces or upserts 100 adjacent messages, 1,500 rows
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def replaced_messages(commit: int, *, is_scattered: bool = False) -> NDArray[np.
 
 
 def grown(directory: Path, commits: int, change: Callable[[tf.Table, pa.Table], object]) -> tf.Table:
-    """The table after so many commits, each of which makes `change` with the rows of some messages."""
+    """The table after this number of commits; each calls `change` with the rows of some messages."""
     catalog = tf.open_catalog(f"{directory}/")
     catalog.create_namespace("bench")
     base = messages(0, _MESSAGES, 20, seed=1)
@@ -86,7 +86,7 @@ def by_key(table: tf.Table, rows: pa.Table) -> object:
 
 
 def expected(commits: int, *, whole_messages: bool, is_scattered: bool = False) -> Found:
-    """What the table holds by a loop over its commits: of each message the last rows, or of each key."""
+    """The expected content of the table, by a loop over its commits: the last rows of each message, or of each key."""
     base = messages(0, _MESSAGES, 20, seed=1)
     amounts = np.zeros((_MESSAGES, 20))
     amounts[:] = base["amount"].to_numpy().reshape(_MESSAGES, 20)
@@ -128,13 +128,13 @@ READERS: Final[dict[str, Callable[[tf.Catalog, list[str]], Found]]] = {
     "ParquetFile": lambda _, paths: _with_files(paths, lambda path: pq.ParquetFile(path).read()),
     "read_table": lambda _, paths: _with_files(paths, pq.read_table),
 }
-"""Each reads all rows, the last two those of the data files alone, one file after the other."""
+"""Each reads all rows. The last two read only the data files, one after another."""
 
 
 def main() -> None:
     name, directory, paths_file = sys.argv[1:]
     paths = json.loads(Path(paths_file).read_text())
-    # What is imported on the first use is not part of a reading.
+    # Imports on first use are not part of the measured reading.
     catalog = tf.open_catalog(f"{directory}/")
     started, cpu_started = time.perf_counter(), time.process_time()
     found = READERS[name](catalog, paths)

@@ -1,4 +1,4 @@
-"""A Spark session of two cores to time statements in, and the CPU time of everything that works for it."""
+"""A Spark session with two cores for timing statements, and the CPU time of all its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An append of many rows that are in order, against the Parquet file alone."""
+"""Appending many sorted rows, compared with writing only the Parquet file."""
 
 from __future__ import annotations
 

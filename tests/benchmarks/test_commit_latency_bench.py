@@ -1,4 +1,4 @@
-"""How long one small append takes, from the call to the snapshot."""
+"""The time of one small append, from the call to the snapshot."""
 
 from __future__ import annotations
 

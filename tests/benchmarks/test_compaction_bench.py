@@ -1,4 +1,4 @@
-"""Compaction against what it cannot do without: reading, sorting and writing the rows; and the memory it takes."""
+"""Compaction compared with its minimum work (reading, sorting and writing the rows), and its memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_compaction_against_read_sort_write(scattered: tf.Table, benchmark: Any,
 
 @pytest.mark.parametrize("scattered", ["overlapping"], indirect=True)
 def test_memory_of_a_compaction(scattered: tf.Table) -> None:
-    """`tableformat.write.memory-bytes` bounds what Arrow holds, whatever the number of rows."""
+    """`tableformat.write.memory-bytes` bounds Arrow's memory, regardless of the number of rows."""
     heading(f"peak memory of a compaction, {_MEMORY_BYTES:,} bytes allowed")
     home = Path(scattered.location.removeprefix("file://")).parents[1]
     command = [sys.executable, compaction_memory.__file__, str(home), str(_MEMORY_BYTES)]

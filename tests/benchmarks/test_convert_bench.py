@@ -1,4 +1,5 @@
-"""Converting prefix and equality deletes against reading the key columns, and not reading at all what bounds clear."""
+"""Converting prefix and equality deletes, compared with reading the key columns; files that bounds rule out are not
+read."""
 
 from __future__ import annotations
 
@@ -147,7 +148,7 @@ def test_files_that_bounds_clear_are_not_opened(
     file_count: int,
     format_version: int,
 ) -> None:
-    """Only files that may hold the partner are read, whatever else is in the table."""
+    """Only files that may contain the partner are read, regardless of the rest of the table."""
     table = base.copy(tmp_path, **{"format-version": str(format_version)})
     table.delete_prefix({"id1": partner, "id2": 5})
     table.delete_rows(pa.table({"id1": [partner], "id2": [7], "num_cal": pa.array([1], pa.int32())}))

@@ -59,7 +59,8 @@ def test_delete_prefix_of_ten_thousand_to_a_million_rows(
 def test_bytes_of_a_prefix_delete(
     base: NineMillionRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partner: str, mode: str
 ) -> None:
-    """A range delete opens no data file, whatever it covers; its delete file and its commit are small."""
+    """A range delete opens no data file, regardless of the rows that it covers; its delete file and its commit are
+    small."""
     table = base.copy(tmp_path)
     rows_before = table.scan().count()
     before = bytes_under(tmp_path)

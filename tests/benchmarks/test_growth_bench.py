@@ -1,7 +1,7 @@
-"""The same replacements, one after another, in a table with upkeep and in DuckLake: what a read takes after N of them.
+"""The same successive replacements in a table with upkeep and in DuckLake: the time of a read after N of them.
 
-`TABLEFORMAT_GROWTH_COMMITS` are the numbers of commits to look at, "100,500" unless told; DuckLake takes half an hour
-for 2,000.
+`TABLEFORMAT_GROWTH_COMMITS` has the numbers of commits at which to measure, by default "100,500"; DuckLake takes half
+an hour for 2,000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows by their keys in a lake of many small files: one, and very many at once."""
+"""Rows by their keys in a lake of many small files: one key, and very many at once."""
 
 from __future__ import annotations
 

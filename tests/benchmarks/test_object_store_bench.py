@@ -1,7 +1,7 @@
-"""A table of many small files on an object store that takes 30 ms for each answer, beside pyarrow reading the same data
-files by the same number of threads (issue 9, section 1): requests, how many of them wait for each other, seconds.
+"""A table of many small files on an object store with a latency of 30 ms. It is compared with pyarrow reading the same
+data files with the same number of threads (issue 9, section 1): requests, successive requests, seconds.
 
-`TABLEFORMAT_STORE_FILES` says how many commits made the table, 100 unless told.
+`TABLEFORMAT_STORE_FILES` sets the number of commits that create the table, by default 100.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Planning a table of many snapshots, and one of many files. No file of rows is needed: planning opens none."""
+"""Planning a table of many snapshots, and one of many files. The data files need not exist, because planning opens
+none."""
 
 from __future__ import annotations
 
@@ -198,7 +199,7 @@ def test_plans_of_very_many_files_with_few_equality_deletes(benchmark: Any, tmp_
 
 
 def run_alone(script: str, *arguments: str, **variables: str) -> Any:
-    """What a script of this folder prints, as JSON."""
+    """The JSON output of a script in this folder."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
     done = subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
     return json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What a new process takes before it has a table, which each command and each Python worker of Spark pays."""
+"""The time of a new process until it has a table; each command and each Python worker of Spark takes this time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _command(*words: str) -> Callable[[Any], object]:
 
 
 def _run(*arguments: str) -> str:
-    """What an installed package has, its compiled modules, is kept in any environment."""
+    """Compiled modules are written in any environment, because an installed package has them."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True, env=kept)
     return done.stdout

@@ -1,4 +1,4 @@
-"""Sums through an attached catalog of DuckDB, against DuckDB's own reader on the same data files."""
+"""Sums through an attached DuckDB catalog, compared with DuckDB's own reader on the same data files."""
 
 from __future__ import annotations
 

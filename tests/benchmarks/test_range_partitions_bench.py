@@ -1,4 +1,4 @@
-"""What range partitions cost: the check of every row, dropping few and many files, listing, and metadata."""
+"""The cost of range partitions: the check of every row, dropping few and many files, listing, and metadata."""
 
 from __future__ import annotations
 

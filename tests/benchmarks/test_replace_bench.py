@@ -1,4 +1,4 @@
-"""Replacing a thousand messages costs about what writing their rows costs."""
+"""Replacing a thousand messages costs about as much as writing their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full scan with a thousand prefix deletes pending costs about what reading the bare files costs."""
+"""A full scan with a thousand pending prefix deletes costs about as much as reading the data files alone."""
 
 from __future__ import annotations
 

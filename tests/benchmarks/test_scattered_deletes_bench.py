@@ -1,8 +1,9 @@
-"""Small files and scattered deletes by turns, without upkeep: what a scan and the change feed take after N commits.
+"""Alternating small files and scattered deletes, without upkeep: the time of a scan and of the change feed after N
+commits.
 
-Each commit replaces 100 messages from all over the table, as a stream does whose messages have no order. Held to
-pyarrow reading the same data files, one after another (issue 9, section 1: at most 1.5 times; decision 41).
-`TABLEFORMAT_SCATTERED_COMMITS` are the numbers of commits to look at, "100,500" unless told.
+Each commit replaces 100 messages from all over the table, as in a stream without an order. The target is pyarrow
+reading the same data files, one after another (issue 9, section 1: at most 1.5 times; decision 41).
+`TABLEFORMAT_SCATTERED_COMMITS` has the numbers of commits at which to measure, by default "100,500".
 """
 
 from __future__ import annotations

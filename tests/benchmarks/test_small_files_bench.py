@@ -1,4 +1,4 @@
-"""A full scan of many small files, against the same data files read by pyarrow one after the other."""
+"""A full scan of many small files, compared with pyarrow reading the same data files one after another."""
 
 from __future__ import annotations
 

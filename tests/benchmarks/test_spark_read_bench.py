@@ -1,4 +1,5 @@
-"""Reading in Spark, without deletes and with each kind of them, against `spark.read.parquet` of the same files."""
+"""Reading in Spark, without deletes and with each kind of delete, compared with `spark.read.parquet` of the same
+files."""
 
 from __future__ import annotations
 

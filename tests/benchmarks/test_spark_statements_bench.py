@@ -1,4 +1,4 @@
-"""Statements in Spark whose cost is not the rows: deletes of a prefix, the plan of many files; and one MERGE."""
+"""Spark statements whose cost does not depend on the rows: prefix deletes, the plan of many files; and one MERGE."""
 
 from __future__ import annotations
 

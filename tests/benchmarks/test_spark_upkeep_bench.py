@@ -1,6 +1,7 @@
-"""A table that a streaming query replaces messages of for long, with upkeep: test_upkeep_bench.py's measures, in Spark.
+"""A table with upkeep in which a streaming query replaces messages for a long time: the measures of
+test_upkeep_bench.py, in Spark.
 
-`TABLEFORMAT_UPKEEP_BATCHES` says how many micro-batches, 300 unless told.
+`TABLEFORMAT_UPKEEP_BATCHES` sets the number of micro-batches, by default 300.
 """
 
 from __future__ import annotations

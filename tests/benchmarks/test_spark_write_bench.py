@@ -1,4 +1,4 @@
-"""Writing from Spark against `DataFrame.write.parquet` of the same rows."""
+"""Writing from Spark compared with `DataFrame.write.parquet` of the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tableformat.write.sync` = `commit` costs: the same writes, with and without waiting for the disk."""
+"""The cost of `tableformat.write.sync` = `commit`: the same writes, with and without waiting for the disk."""
 
 from __future__ import annotations
 

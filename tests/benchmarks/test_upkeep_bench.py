@@ -1,7 +1,7 @@
-"""A table that is written to for long, with upkeep: what scans, commits and bytes become (decision 19).
+"""A table with upkeep that is written to for a long time: the development of scans, commits and bytes (decision 19).
 
-`TABLEFORMAT_UPKEEP_COMMITS` says how many commits, 2,000 unless told; the claim of 10,000 takes some five minutes
-of an idle machine.
+`TABLEFORMAT_UPKEEP_COMMITS` sets the number of commits, by default 2,000; the claim of 10,000 takes some five minutes
+on an idle machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def messages(first: int, count: int, rows_each: int, seed: int) -> pa.Table:
 
 
 def growth(seconds: list[float]) -> float:
-    """Median of the last tenth as a multiple of that of the first."""
+    """The median of the last tenth as a multiple of the median of the first tenth."""
     tenth = max(len(seconds) // 10, 1)
     return statistics.median(seconds[-tenth:]) / statistics.median(seconds[:tenth])
 

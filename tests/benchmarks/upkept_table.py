@@ -1,4 +1,4 @@
-"""Scans of a table that is written to, beside the same rows compacted at that moment."""
+"""Scans of a table that is written to, and of the same rows compacted at that moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCAN_TARGET = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a scan costs at one moment, in seconds of CPU."""
+    """The cost of a scan at one moment, in seconds of CPU time."""
 
     commits: int
     files: int

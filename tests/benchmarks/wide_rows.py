@@ -1,12 +1,12 @@
 """The table of the Spark benchmarks: two strings, two longs, a double and a timestamp, in key order, and its deletes.
 
-id1    id2     name           qty        val       ts
-c000   0       name 7919      1          12.31     a second later in each row
-c000   0       name 846 123   5 283 713  ...       50 rows of each (id1, id2)
-...
-c099   1 999   ...            every number from 0 to the row count once, in no order
+    id1    id2     name           qty        val       ts
+    c000   0       name 7919      1          12.31     a second later in each row
+    c000   0       name 846 123   5 283 713  ...       50 rows of each (id1, id2)
+    ...
+    c099   1 999   ...            every number from 0 to the row count once, in no order
 
-Its files are never copied: each kind of delete is pending in a table of its own over the same files.
+Its files are never copied: each kind of delete is pending in its own table over the same files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""One report of what tables cost, ours beside others: `make bench-report`, which is `python -m report.run`.
+"""One report of the cost of table operations, in this library and in other projects: `make bench-report`, which is
+`python -m report.run`.
 
-`systems` are tables of each project in a process of its own; `workloads` put the same questions to them in turns;
-`expected` knows every answer beforehand; `figures` is what was measured; `rendering` makes Markdown and plots of it.
+`systems` has the tables of each project, each in its own process; `workloads` sends the same requests to them by turns;
+`expected` knows every answer beforehand; `figures` holds the measurements; `rendering` turns them into Markdown and
+plots.
 
-A figure is CPU and wall time of one call, taken in the process that does the work. Systems take turns, call by call, so
-that what else the machine does falls on all of them; what is compared are ratios of CPU time. An answer that is not the
-expected one ends the system's part in the workload, and the report says so.
+A figure is the CPU and wall time of one call, measured in the process that does the work. Systems take turns after each
+call, so that other load on the machine affects all of them; ratios of CPU time are compared. If an answer is wrong, the
+system is removed from the workload, and the report says so.
 """

@@ -1,4 +1,4 @@
-"""Minutes that a run may take, dealt out to its workloads: what one leaves over goes to the next."""
+"""The minutes that a run may take, distributed to its workloads: the time that one leaves unused goes to the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Budget:
         self._shares = dict(shares)
 
     def deadline(self, workload: str) -> Deadline:
-        """The workload's part of what is left, by its share among those that have not begun."""
+        """The workload's part of the remaining time, by its share among the workloads that have not begun."""
         left = max(self._ends - time.monotonic(), 0)
         part = self._shares[workload] / sum(self._shares.values())
         del self._shares[workload]

@@ -1,4 +1,4 @@
-"""What rows come to, in figures that are exact in every system, so that two answers can be held against each other."""
+"""Digests of rows whose figures are exact in every system, so that two answers can be compared."""
 
 from __future__ import annotations
 

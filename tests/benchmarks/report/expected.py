@@ -1,4 +1,4 @@
-"""The same changes in an in-memory table of DuckDB, so that every answer is known before it is asked for."""
+"""The same changes in an in-memory DuckDB table, so that every answer is known before it is requested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from report.systems.adapter import KEY, PREFIX
 
 
 class ExpectedRows:
-    """What the systems should hold."""
+    """The rows that the systems should have."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._connection = duckdb.connect()

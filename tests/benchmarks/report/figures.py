@@ -1,4 +1,4 @@
-"""What was measured: plain data, kept as JSON between a run and its report."""
+"""The measurements: plain data, kept as JSON between a run and its report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Measurements:
     versions: dict[str, str] = field(default_factory=dict)
     figures: list[Figure] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
-    """What a reader of a workload's figures has to know: who left it, and why."""
+    """Notes about the figures of a workload: the systems that were removed, and the reason."""
     sizes: dict[str, str] = field(default_factory=dict)
     """Of each workload, in words: rows, commits, rounds."""
 

@@ -1,1 +1,2 @@
-"""Figures as a page: `page` is Markdown, `plots` are small pictures, `behind` says where others are better."""
+"""Figures as a page: `page` is Markdown, `plots` are small pictures, and `behind` lists the figures in which others are
+better."""

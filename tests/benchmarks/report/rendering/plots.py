@@ -1,4 +1,4 @@
-"""Small pictures, as SVG: CPU seconds by commits, files, deletes or writers, both axes logarithmic."""
+"""Small SVG plots: CPU seconds by commits, files, deletes or writers, with both axes logarithmic."""
 
 from __future__ import annotations
 

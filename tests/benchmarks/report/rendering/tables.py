@@ -1,4 +1,4 @@
-"""Figures in rows and columns: what was done, by which system, as a multiple of ours."""
+"""Figures in rows and columns: the operation, the system, and the time as a multiple of ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from report.figures import Figure, Measurements, in_order
 
 OURS = "tableformat"
 _NEARLY = 1.05
-"""What differs by less does not differ."""
+"""Ratios below this count as equal."""
 
 
 def table(measurements: Measurements, workload: str) -> list[str]:

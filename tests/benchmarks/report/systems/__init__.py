@@ -1,5 +1,5 @@
-"""Tables of each project, in a process of its own: `process` talks to one, `answering` is what runs in it.
+"""The tables of each project, in its own process: `process` talks to one, `answering` runs in it.
 
-An adapter is a class with the verbs of `adapter.Adapter`; what its project cannot do it names in `lacks`, with the
-reason.
+An adapter is a class with the operations of `adapter.Adapter`. Operations that its project does not support are in
+`lacks`, with the reason.
 """

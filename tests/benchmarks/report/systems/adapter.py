@@ -1,4 +1,4 @@
-"""What a system of the report is asked to do."""
+"""The operations that the report requests from a system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Adapter(Protocol):
     """A table with the key `KEY`, in a directory of its own."""
 
     lacks: dict[str, str]
-    """Verbs that the project does not have, and what it says of them."""
+    """Operations that the project does not have, with the reason in its documentation."""
 
     def versions(self) -> dict[str, str]: ...
 

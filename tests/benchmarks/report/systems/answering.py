@@ -1,7 +1,7 @@
-"""What runs in a system's process: `python -m report.systems.answering MODULE CLASS DIRECTORY [option...]`.
+"""The program of a system's process: `python -m report.systems.answering MODULE CLASS DIRECTORY [option...]`.
 
-A request is one line of JSON, `{"verb": ..., "rows": a Parquet file, ...}`, and so is its answer,
-`{"wall", "cpu", "answer"}` or `{"error"}`. What is read and looked at for the question is not timed.
+A request is one line of JSON, `{"verb": ..., "rows": a Parquet file, ...}`. Its answer is one line too, `{"wall",
+"cpu", "answer"}` or `{"error"}`. Reading the input rows and checking the request are not timed.
 """
 
 from __future__ import annotations

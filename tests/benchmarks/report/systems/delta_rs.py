@@ -1,4 +1,4 @@
-"""delta-rs: deletes are copies of the files that hold the rows."""
+"""delta-rs: a delete rewrites the files that contain the rows."""
 
 from __future__ import annotations
 

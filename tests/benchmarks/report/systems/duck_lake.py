@@ -1,4 +1,4 @@
-"""DuckLake, with its catalog in a file of DuckDB's, attached once."""
+"""DuckLake, with its catalog in a DuckDB file that is attached once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in Spark, of each project in a session of its own: the same statements, and what some are called there."""
+"""Tables in Spark, with one session for each project: the same statements, some with other names in some projects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ICEBERG = "org.apache.iceberg.spark"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between the projects."""
+    """The differences between the projects."""
 
     namespace: str
     ending: str
@@ -112,7 +112,8 @@ class OnSpark:
             )
 
     def sql(self, statement: str, tables: list[str], at: dict[str, str] | None = None) -> dict[str, Any]:
-        """What a statement gives; `{name}` in it stands for each of the tables, as of a version if one is given."""
+        """The rows that a statement returns; `{name}` in it stands for each of the tables, at a version if one is
+        given."""
         names = {}
         for table in tables:
             names[table] = f"{self._dialect.namespace}.{table}" if self._dialect.namespace else table
@@ -122,7 +123,7 @@ class OnSpark:
         return {"rows": [[_plain(value) for value in row] for row in rows]}
 
     def replace_messages(self, name: str, query: str) -> None:
-        """The rows of each (id1, id2) that occurs go, those of the query come."""
+        """Replace the rows of each (id1, id2) that occurs in the query by the rows of the query."""
         table = f"{self._dialect.namespace}.{name}"
         rows = self._spark.sql(query)
         if self._name == "tableformat":

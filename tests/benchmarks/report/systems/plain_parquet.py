@@ -44,5 +44,5 @@ class PlainParquet:
         return {"rows": row[0]}
 
     def rewrite(self, paths: list[str]) -> None:
-        """What a compaction cannot do without: read all, write all."""
+        """The minimum work of a compaction: read all rows and write all rows."""
         self.write(self.scan(paths))

@@ -1,4 +1,4 @@
-"""A system's process, seen from the one that asks."""
+"""A system's process, as seen by the calling process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Answer:
 
 
 class SystemFailedError(Exception):
-    """What a system said instead of an answer, or that it took too long."""
+    """The error that a system returned instead of an answer, or a timeout."""
 
 
 class LackingError(SystemFailedError):

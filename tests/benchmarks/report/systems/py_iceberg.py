@@ -1,4 +1,4 @@
-"""PyIceberg: deletes are copies of the files that hold the rows."""
+"""PyIceberg: a delete rewrites the files that contain the rows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What systems are asked: a module each, with a function that takes a `contest.Setting` and leaves figures in it."""
+"""The workloads: one module for each, with a function that takes a `contest.Setting` and adds figures to it."""

@@ -26,7 +26,7 @@ class TimeIsOverError(Exception):
 
 @dataclass(slots=True)
 class Setting:
-    """What a workload gets."""
+    """The arguments of a workload."""
 
     systems: Sequence[System]
     directory: Path

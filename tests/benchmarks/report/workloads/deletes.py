@@ -1,4 +1,4 @@
-"""Scans by the kind and the number of the deletes that were made before."""
+"""Scans after deletes, by the kind and number of the deletes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A million rows, then commits that each replace 100 messages: what a commit and a read take after N of them.
+"""A million rows, then commits that each replace 100 messages: the time of a commit and of a read after N of them.
 
-Once with messages that lie side by side, and once with messages from all over the table, as a stream has whose messages
-come in no order.
+There are two runs: with adjacent messages, and with messages from all over the table, as in a stream without an order.
 """
 
 from __future__ import annotations

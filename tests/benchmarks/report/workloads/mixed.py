@@ -1,5 +1,5 @@
-"""A mixed run in the manner of LST-Bench (Camacho-Rodriguez and others, 2023): queries, refreshes, maintenance between
-them, and time travel, on tables in the manner of TPC-H. The rows are our own generator's, so no figure is one of TPC-H.
+"""A mixed run modelled on LST-Bench (Camacho-Rodriguez and others, 2023): queries, refreshes, maintenance between them,
+and time travel, on tables modelled on TPC-H. The rows come from our own generator, so no figure is a TPC-H result.
 
     load   queries   [refresh  queries  refresh  queries  maintenance  queries] ...   queries of the first version
 

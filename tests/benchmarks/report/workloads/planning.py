@@ -1,4 +1,4 @@
-"""Plans of 1,000 to 1,000,000 data files, each in a process of its own: ours and PyIceberg's over the same metadata."""
+"""Plans of 1,000 to 1,000,000 data files, each in its own process: ours and PyIceberg's over the same metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements in Spark on one table, ours beside Iceberg's and Delta's, on the Spark that those are made for."""
+"""Spark statements on one table of ours, of Iceberg and of Delta, on the Spark version that the latter two support."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _sql(entered: Contest, what: str, statement: str, **options: Any) -> None:
 
 
 def _source(path: Path) -> duckdb.DuckDBPyConnection:
-    """The rows, in key order; whoever makes them also knows the answers."""
+    """The rows, in key order, in a connection that also computes the expected answers."""
     oracle = duckdb.connect()
     oracle.execute("SET TimeZone = 'UTC'")
     oracle.execute(

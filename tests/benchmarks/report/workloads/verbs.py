@@ -1,4 +1,4 @@
-"""Up to nine million rows: each verb once a round, and what reading takes after it."""
+"""Up to nine million rows: each operation once in each round, and the time of a read after it."""
 
 from __future__ import annotations
 

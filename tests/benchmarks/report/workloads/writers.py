@@ -1,4 +1,4 @@
-"""Several processes that replace messages of one table at once."""
+"""Several processes that replace messages of one table concurrently."""
 
 from __future__ import annotations
 
