@@ -170,7 +170,7 @@ def retire(world: PublishedWorld) -> None:
 
 
 def restore(world: PublishedWorld) -> None:
-    """RP-13, RP-26: deletes no longer apply to rows that are carried later."""
+    """RP-13, RP-26: after the restore, the retirement no longer removes rows that are carried later."""
     if not world.retired:
         return
     tag = world.random.choice(sorted(world.retired))
