@@ -139,7 +139,7 @@ def test_a_column_that_is_dropped_in_the_moment_of_the_commit(table: tf.Table) -
 
 @pytest.mark.parametrize("verb", ["upsert", "replace", "apply_changes", "append"])
 def test_rows_that_are_different_by_another_key_are_not_replaced(table: tf.Table, verb: str) -> None:
-    """CP-36: by the handle's key (7, 1) and (7, 2) are replaced by (7, 9), by the key of now they are not."""
+    """CP-36: by the handle's key, (7, 1) and (7, 2) would be replaced by (7, 9); by the current key they are not."""
     table.set_key(["a"])
     other = another(table).set_key(["a", "b"])
     other.append(rows({"a": 7, "b": 1, "note": None}, {"a": 7, "b": 2, "note": None}))
@@ -208,7 +208,8 @@ UPSERTS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
 def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
     table: tf.Table, upsert: Callable[[tf.Table, pa.Table], Any], deletes: str, is_late: bool
 ) -> None:
-    """CP-27: every column was given when the rows were, and another one came, with a value for this key."""
+    """CP-27: the rows had every column when they were given; another column was added since, with a value for this
+    key."""
     table.set_properties({"write.delete.blind": deletes})
     new = rows({"a": 1, "b": 2, "note": "new"})
     with interrupted_by(lambda: add_color(table)) if is_late else nullcontext():
@@ -223,7 +224,7 @@ def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
 
 @pytest.mark.parametrize("verb", ["append", "update", "delete", "merge", "upsert some columns"])
 def test_a_verb_of_a_handle_whose_snapshot_has_expired(table: tf.Table, verb: str) -> None:
-    """CP-22: what it would have read is gone, and it reads the newest snapshot instead."""
+    """CP-22: the snapshot that it would have read no longer exists, so it reads the newest snapshot instead."""
     other = another(table)
     other.append(rows({"a": 4, "b": 4, "note": "s"}))
     other.maintenance.compact(rewrite_all=True)

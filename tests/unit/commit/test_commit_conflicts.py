@@ -206,7 +206,7 @@ class TestScanBased:
             commit_change(table, ours)
 
     def test_delete_of_other_rows(self, table: Table) -> None:
-        """CP-6: positions in another file, and a delete that reaches other rows."""
+        """CP-6: positions in another file, and a delete that matches other rows."""
         ours = overwrite(table, "a.parquet", reached=reaches_nothing)
         after = theirs(table, delete_rows_of(table, "b.parquet"))
         theirs(after, delete_blindly(equality_delete(table, "late.parquet")))
@@ -222,7 +222,7 @@ class TestScanBased:
 
 class TestRewrite:
     def test_output_keeps_the_number_of_the_plan(self, table: Table) -> None:
-        """CP-7: a delete that came while the rewrite ran still applies to the output."""
+        """CP-7: a delete that was committed while the rewrite ran still applies to the output."""
         ours = rewrite(table, "a.parquet", "b.parquet")
         theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
         assert live(commit_change(table, ours).table) == {
@@ -358,7 +358,7 @@ class TestConversion:
 
     @pytest.mark.parametrize("name", ["e.parquet", "r.parquet"])
     def test_file_that_was_forgotten(self, table: Table, name: str) -> None:
-        """CP-11: checked even when nobody else committed."""
+        """CP-11: checked even if no other writer committed."""
         with pytest.raises(CommitConflictError, match=r"b\.parquet may hold rows of the deletes that leave"):
             commit_change(table, conversion(table, name, resolved=("a.parquet",)))
 
@@ -388,7 +388,7 @@ class TestConversion:
             commit_change(table, conversion(table, "e.parquet", resolved=()))
 
     def test_positions_that_leave_ask_for_no_newer_file(self, catalog: EmbeddedCatalog) -> None:
-        """CP-11, DA-2: a position delete of a partition does not reach what was written there later."""
+        """CP-11, DA-2: a position delete of a partition does not apply to files that were written there later."""
         table = new_table(catalog, partitioned=True)
         table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
         unnamed = {"referenced_data_file": None, "lower_bounds": None, "upper_bounds": None, "partition": ("x",)}
@@ -452,7 +452,7 @@ def test_rewritten_delete_files_must_be_live(table: Table) -> None:
 
 
 def test_rewritten_positions_must_be_live(table: Table) -> None:
-    """CP-4: two who put the same positions into another file."""
+    """CP-4: two writers that move the same positions into another file."""
     table = theirs(table, delete_rows_of(table, "a.parquet"))
 
     def folded(name: str) -> TableChange:

@@ -182,7 +182,7 @@ def test_removed_file_leaves_one_deleted_entry(table: Table) -> None:
 
 
 def test_a_removed_delete_file_leaves_an_entry_unless_it_is_a_range_delete(table: Table) -> None:
-    """CP-16, RD-6: other readers refuse a manifest for the format name of a range delete."""
+    """CP-16, RD-6: other readers reject a manifest with the format name of a range delete."""
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     staged = (equality_delete(table, "eq.parquet"), range_delete(table, "range.parquet"))
     table = commit_change(table, delete_blindly(*staged)).table
@@ -365,7 +365,7 @@ def rewrite_old_partitions(found: tf.Table) -> None:
 
 
 def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path) -> None:
-    """FM-30: the newest schema that has the source column says how wide its partition values are."""
+    """FM-30: the newest schema that has the source column determines the type of its partition values."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         found = partitioned_by_a_dropped_column(catalog, "t", pa.int32(), [1])
@@ -382,7 +382,7 @@ def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path
 
 
 def test_partitions_of_a_dropped_column_are_none_of_another_tables(tmp_path: Path) -> None:
-    """Two tables whose current schemas and specs are alike, and whose dropped columns are not."""
+    """Two tables with equal current schemas and specs, but different dropped columns."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         for name, column, values in (("a", pa.int32(), [1, 1]), ("b", pa.string(), ["x", "x"])):

@@ -195,7 +195,7 @@ def test_catalog_without_a_file_has_no_queue(tmp_path: Path) -> None:
 
 @needs_locks
 def test_who_comes_at_the_same_moment_gets_the_next_ticket(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-26: both saw a free place, and one of them had it first."""
+    """CP-26: both saw a free ticket, and one of them took it first."""
     queue = CommitQueue(path, TABLE)
     first = queue.take()
     with monkeypatch.context() as unseen:
@@ -213,7 +213,7 @@ def test_who_comes_at_the_same_moment_gets_the_next_ticket(path: str, monkeypatc
 
 @needs_locks
 def test_a_lock_that_cannot_be_had_for_another_reason_is_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-26: as on a file system without locks, where the writer goes on without the queue."""
+    """CP-26: on a file system without locks, the writer continues without the queue."""
 
     def no_locks(*_arguments: object) -> tuple[int, int]:
         raise OSError(errno.ENOLCK, "no locks")
@@ -227,7 +227,8 @@ def test_a_lock_that_cannot_be_had_for_another_reason_is_an_error(path: str, mon
 @needs_locks
 @pytest.mark.parametrize("table", [TABLE, UUID(int=2)])
 def test_a_place_that_is_given_back_is_free_though_another_process_has_the_file(path: str, table: UUID) -> None:
-    """A process that was forked while the ticket was held keeps the open file, to which the lock belongs."""
+    """A process that was forked while the ticket was held keeps the file open, and the lock belongs to the open
+    file."""
     queue = CommitQueue(path, table)
     tickets = [queue.take(), queue.take()]
     copies = [os.dup(ticket._descriptor) for ticket in tickets]
@@ -254,7 +255,7 @@ def test_only_who_hangs_is_passed_by(path: str) -> None:
 
 
 def test_only_a_race_that_was_lost_in_turn_is_followed_by_a_pause() -> None:
-    """CP-26: somebody outside of the queue won it."""
+    """CP-26: a writer outside of the queue won it."""
     turn = CommitTurn(None, patience_seconds=1, pause_seconds=0.5)
     assert turn.pause_seconds(1) == 0.0
     pauses = [turn.pause_seconds(attempt) for attempt in (2, 3) for _ in range(50)]

@@ -479,7 +479,7 @@ def test_number_that_one_other_commit_took_is_a_lost_race(table: Table, catalog:
 def test_table_that_cannot_be_read_at_once_is_looked_at_again(
     table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CP-13: as often as `commit.status-check.num-retries` says, and a commit that is seen then is a success."""
+    """CP-13: `commit.status-check.num-retries` sets the number of checks; a commit that is found then is a success."""
     load_table, looks = catalog.load_table, []
 
     def lose_the_answer() -> None:
@@ -504,7 +504,7 @@ def test_table_that_cannot_be_read_at_once_is_looked_at_again(
 def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
     table: Table, catalog: FaultyCatalog, answer: Exception | None
 ) -> None:
-    """CP-13: a server that has no place for a snapshot without row ids says so in a plain refusal."""
+    """CP-13: a server that cannot store a snapshot without row ids rejects it."""
 
     def interfere() -> None:
         catalog.before = None
@@ -519,7 +519,7 @@ def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
 
 
 def test_a_refusal_is_looked_into_once(table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-13: nothing of it can come later, so a table that cannot be read then is not waited for."""
+    """CP-13: the commit cannot appear later, so there is no wait if the table cannot be read then."""
     looks = []
 
     def refuse() -> None:
@@ -537,7 +537,7 @@ def test_a_refusal_is_looked_into_once(table: Table, catalog: FaultyCatalog, mon
 
 
 def test_waits_before_the_outcome_is_looked_at() -> None:
-    """CP-13: at once, then after a wait that doubles, and no longer than the longest."""
+    """CP-13: at once, then after a wait that doubles each time up to the maximum."""
     given = {
         "commit.status-check.num-retries": "5",
         "commit.status-check.min-wait-ms": "100",

@@ -74,7 +74,7 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
 
 @pytest.mark.parametrize("is_tagged", [False, True])
 def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: tf.Table, is_tagged: bool) -> None:
-    """CP-34: they are gone, or a tag keeps them, and no snapshot of the branch says that it had them."""
+    """CP-34: the files are gone, or a tag keeps them, and no snapshot of the branch shows that it had them."""
     write = table.new_write()
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
     table.commit(write, staged)
@@ -124,7 +124,7 @@ def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
 
 
 def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
-    """CP-14 comes before CP-23; another batch with the same files does not."""
+    """CP-14 is checked before CP-23; another batch with the same files is rejected."""
     write = table.new_write()
     staged = [write.write(rows_of(3))]
     table.commit(write, staged, application_id="a", batch_id=1)
@@ -208,7 +208,7 @@ JOBS: dict[str, Callable[[tf.Table], Any]] = {
 def test_jobs_keep_the_rows_of_a_file_that_is_named_more_than_once(
     table: tf.Table, delete: Callable[[tf.Table], Any], job: str
 ) -> None:
-    """MT-64: deletes reach the entries that are older than they are, and jobs leave such files alone."""
+    """MT-64: deletes apply to the entries that are older than the delete, and jobs do not change such files."""
     add_again(table)
     delete(table)
     add_again(table)
@@ -245,7 +245,7 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
 
 
 def test_an_empty_table_has_lost_no_history(table: tf.Table) -> None:
-    """CP-34, CP-55: its first snapshot comes after the files, and none before it has expired."""
+    """CP-34, CP-55: its first snapshot is newer than the files, and no earlier one has expired."""
     assert table.catalog is not None
     empty = table.catalog.create_table("db.empty", table.schema, key=table.key)
     write = empty.new_write()
@@ -257,7 +257,7 @@ def test_an_empty_table_has_lost_no_history(table: tf.Table) -> None:
 
 
 def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:
-    """CP-55: the table named files that were gone."""
+    """CP-55: the table used to reference files that were gone."""
     write = table.new_write()
     staged = [write.write(rows_of(number)) for number in range(3, 15)]
     kept = table.new_write().write(rows_of(99))

@@ -84,7 +84,7 @@ def evolved_and_appended(table: tf.Table, evolution: str, *new: int) -> Callable
 
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
 def test_row_that_the_verb_should_have_found_is_no_miss(table: tf.Table, evolution: str) -> None:
-    """CP-5: the key came under another schema or spec; the check is made again, and no other error gets in between."""
+    """CP-5: the key was added under another schema or spec; the check is repeated, and no other error is raised."""
     with interrupted_by(evolved_and_appended(table, evolution, 9)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(8, 9).drop_columns(["n"]), on_duplicate="error")
     assert live_values(table.refresh(), "id") == [1, 2, 3, 9]

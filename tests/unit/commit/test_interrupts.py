@@ -200,8 +200,8 @@ def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
 
 
 def test_a_process_that_is_told_to_exit_in_a_commit_exits(tmp_path: Path) -> None:
-    """CP-51: the exit of a handler of a signal had become an error like any other, which services log and go on
-    after."""
+    """CP-51: the exit from a signal handler used to become an ordinary error, which services log before they
+    continue."""
     keyed_table(tmp_path).append(rows("a", [1]))
     script = f"""
 import sys, time

@@ -27,7 +27,7 @@ def parsed(metadata: TableMetadata, location: str = "00001-a.metadata.json") -> 
 
 
 def whole(metadata: TableMetadata) -> Any:
-    """As the model says it itself."""
+    """The content as the model serializes it."""
     return json.loads(IcebergBaseModel.model_dump_json(metadata))
 
 

@@ -29,7 +29,7 @@ from tableformat.errors import SnapshotNotFoundError
 
 @pytest.fixture(params=[2, 3])
 def metadata(request: pytest.FixtureRequest, tmp_path: Path) -> TableMetadata:
-    """Of a table with two snapshots, a branch and a tag."""
+    """Metadata of a table with two snapshots, a branch and a tag."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         properties = {"format-version": str(request.param)}

@@ -40,7 +40,7 @@ MOVES: dict[str, Callable[[tf.Table, int], Any]] = {
 
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
-    """The branch b with ids 1 to 3 in one file, and `main`, which nobody writes to."""
+    """The branch b with ids 1 to 3 in one file, and `main`, which has no writer."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     properties = {**FAST_RETRIES, "format-version": request.param}
@@ -51,7 +51,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
 
 
 def moved_back(table: tf.Table, delete: str, move: str) -> Callable[[], None]:
-    """Deletes rows, and returns what moves the branch to where they are alive again."""
+    """Delete rows, and return a function that moves the branch to a snapshot in which they are live."""
     before = table.snapshot_id
     assert before is not None
     DELETES[delete](table)
@@ -66,7 +66,7 @@ every_delete = pytest.mark.parametrize("delete", DELETES)
 
 @every_pair
 def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: str) -> None:
-    """CP-22: the check of keys is made again on the head that the rows come to."""
+    """CP-22: the key check is repeated on the head that has the rows."""
     with interrupted_by(moved_back(table, delete, move)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(2, note="new"), on_duplicate="error")
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]
@@ -94,7 +94,7 @@ def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) 
     ids=["delete", "delete_range", "delete_prefix", "overwrite"],
 )
 def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Callable[[tf.Table], Any]) -> None:
-    """CP-22, CP-17: positions say nothing of rows that were not there to be found, nor does finding nothing."""
+    """CP-22, CP-17: positions do not cover rows that did not exist for the search, nor does an empty result."""
     with interrupted_by(moved_back(table, delete, "rollback")):
         verb(table)
     assert (2, "old") not in live_tuples(table.refresh())
@@ -128,7 +128,7 @@ def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str)
 
 
 def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> None:
-    """CP-22: the head is the planned snapshot again, so what was read is what is there."""
+    """CP-22: the head is the planned snapshot again, so the rows that were read are still current."""
     before, catalog = table.snapshot_id, table.catalog
     assert before is not None
     assert catalog is not None

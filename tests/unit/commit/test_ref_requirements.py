@@ -32,7 +32,8 @@ def named(requirements: Sequence[TableRequirement]) -> dict[str, int | None]:
 
 
 def test_a_catalog_server_is_asked_for_names_that_it_knows(table: tf.Table) -> None:
-    """MT-2: refs where they are, and names of dropped refs, whose records of batches go, still free."""
+    """MT-2: refs at their current snapshots; the names of dropped refs, whose batch records are removed, must still be
+    unused."""
     with mock.patch.object(metadata_commit, "is_rest", lambda catalog: catalog is table.iceberg.catalog):
         found = refs_are_unchanged(table.iceberg, but_gone=["late", "first"])
     assert named(found) == {"main": table.snapshot_id, "first": table.snapshot_id, "late": None}

@@ -63,7 +63,7 @@ def test_a_writer_of_one_table_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_tables_that_share_a_queue_have_one_place_in_it(tmp_path: Path) -> None:
-    """CP-79: a second place would wait for the first one."""
+    """CP-79: a second ticket would wait for the first one."""
     started = time.monotonic()
     place = queue(tmp_path, ORDERS, ORDERS).take()
     place.wait(PATIENCE_SECONDS)
@@ -72,7 +72,7 @@ def test_tables_that_share_a_queue_have_one_place_in_it(tmp_path: Path) -> None:
 
 
 def test_two_writers_with_opposite_orders_commit_all_their_batches(tmp_path: Path) -> None:
-    """CP-74, CP-79: each with a connection of its own, and both tables have every batch."""
+    """CP-74, CP-79: each has its own connection, and both tables have every batch."""
     names = ("db.orders", "db.lines")
     schema = pa.schema([pa.field("batch", pa.string(), nullable=False)])
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:

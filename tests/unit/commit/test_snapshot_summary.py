@@ -22,7 +22,7 @@ PARTITIONS = "changed-partition-count"
 
 
 def files_of_each_kind(table: Table, prefix: str) -> tuple[tuple[DataFile, ...], tuple[DeleteFile, ...]]:
-    """Two of each, whose numbers of rows tell them apart."""
+    """Two files of each kind, distinguished by their numbers of rows."""
     data = tuple(data_file(table, f"{prefix}{number}.parquet", record_count=10**number) for number in range(2))
     deletes: list[DeleteFile] = []
     for number in range(2):

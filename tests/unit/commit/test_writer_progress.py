@@ -90,7 +90,7 @@ COMMITS: dict[str, Callable[[Table], object]] = {
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("name", COMMITS)
 def test_a_commit_repeats_the_progress_and_expiry_keeps_it(catalog: Catalog, name: str, version: str) -> None:
-    """LK-12: for verbs, transactions, staged writes and jobs."""
+    """LK-12: for operations, transactions, staged writes and jobs."""
     table = written_by_a_stream(catalog, version)
     if name == "rewrite_manifests":
         table.append(ROWS)
@@ -117,7 +117,7 @@ def test_a_branch_has_the_progress_of_the_snapshot_it_began_at(catalog: Catalog)
 
 
 def test_a_rollback_goes_back_in_progress_too(catalog: Catalog) -> None:
-    """LK-12: the rows that came after are gone, so the stream has to write them again."""
+    """LK-12: the rows of later commits are gone, so the stream has to write them again."""
     table = written_by_a_stream(catalog)
     first = table.snapshot_id
     later = {**PROGRESS, "kafka.connect.offsets.control.group": '{"0":40}'}
@@ -145,7 +145,7 @@ def test_a_commit_that_states_one_key_of_spark_states_all(catalog: Catalog) -> N
 
 
 def test_the_mark_of_a_conversion_by_flink_is_not_repeated(catalog: Catalog) -> None:
-    """LK-33: Flink would take our snapshot for one of its own conversions, and its index of rows would be old."""
+    """LK-33: Flink would take our snapshot for its own conversion, and its row index would be outdated."""
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
     table.append(ROWS, snapshot_properties={"equality-convert-staging-snapshot": "7"})
     table.upsert(ROWS)

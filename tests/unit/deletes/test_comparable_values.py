@@ -76,6 +76,6 @@ def test_a_column_of_another_kind_is_an_error() -> None:
 
 @pytest.mark.parametrize("wide", [TimestampType(), LongType(), StringType(), UUIDType(), DoubleType()], ids=str)
 def test_columns_without_chunks(wide: PrimitiveType) -> None:
-    """Of no row group."""
+    """As from a file without row groups."""
     nothing = pa.chunked_array([], arrow_type_of(wide))
     assert comparable(nothing, wide).to_pylist() == []

@@ -113,9 +113,9 @@ def test_float_bounds_need_a_nan_count(
 
 
 def test_bounds_of_uuids_count_only_where_signed_and_unsigned_order_agree() -> None:
-    """RD-10: Iceberg's Java library merges the bounds of row groups in signed order. Of a file with 10.. to 90.. in one
-    row group and a0.. to b0.. in another it says a0.. to b0.., or 90.. to 7f..: no row of it comes back, none is lost.
-    """
+    """RD-10: Iceberg's Java library merges the bounds of row groups in signed order. For a file with 10.. to 90.. in
+    one row group and a0.. to b0.. in another, its bounds are a0.. to b0.., or 90.. to 7f... No row of the file may come
+    back, and none may be lost."""
     key = key_of(UUIDType())
     low, high = (bytes([first]) + bytes(15) for first in (0x10, 0xA0))
     for lower, upper, spans, verdict in (
@@ -213,7 +213,8 @@ def test_no_fragments_leave_every_file_clean() -> None:
 
 
 def test_older_fragment_between_newer_ones_is_left_out() -> None:
-    """RD-2: a file with number 6 keeps its rows where only number 5 is; the spans on both sides are not joined."""
+    """RD-2: a file with number 6 keeps its rows between the spans with newer numbers, because only number 5 covers
+    them; the spans on both sides are not joined."""
     key = KeyColumns((2,), ("n",), (LongType(),))
     spans = [span_of_bounds(key, (lower,), (upper,)) for lower, upper in ((0, 3), (3, 5), (5, 8))]
     numbered = [span.with_sequence_number(number) for span, number in zip(spans, (9, 5, 8), strict=True)]

@@ -13,7 +13,7 @@ from tableformat.deletes.spans.cut_ranks import _order_by_one_word, _sorted_orde
 @pytest.mark.parametrize("alphabet", [b"ab", b"\x00\x01\xff", b"\x7f\x80"])
 @pytest.mark.parametrize("longest", [0, 1, 3, 8, 9, 20])
 def test_cuts_are_in_the_order_of_their_bytes(beginning: bytes, alphabet: bytes, longest: int) -> None:
-    """RD-1: equal ones beside each other, and only the first of them new."""
+    """RD-1: equal cuts are adjacent, and only the first of them counts as new."""
     random = np.random.default_rng(longest)
     letters = np.frombuffer(alphabet, np.uint8)
     cuts = [beginning + random.choice(letters, random.integers(0, longest + 1)).tobytes() for _ in range(60)]

@@ -81,7 +81,7 @@ def test_a_run_of_many_millions_is_neither_expanded_nor_lost() -> None:
 
 
 def test_runs_take_four_bytes_each() -> None:
-    """As the reference implementation writes them: one by one ten take twenty, and a bitmap takes eight thousand."""
+    """As in the reference implementation: ten single values take twenty bytes, and a bitmap takes eight thousand."""
     runs = np.arange(0, 60_000, 60)
     assert len(encode_vector(PositionSet.from_runs(runs, runs + 10))) < 4_100
     assert len(encode_vector(PositionSet.from_runs(np.array([0, 4, 9, 100]), np.array([1, 5, 10, 30_000])))) < 100

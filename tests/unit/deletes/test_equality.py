@@ -77,7 +77,7 @@ def test_the_newest_delete_of_a_key_counts() -> None:
 
 
 def test_floats_match_by_value() -> None:
-    """DA-5: written by others, since we refuse to write them."""
+    """DA-5: written by others, because this library does not write them."""
     keys = keys_of([DoubleType()], ([(-0.0,), (float("nan"),)], 2))
     assert survivors(keys, [(0.0,), (-0.0,), (float("nan"),), (1.0,), (None,)]) == [(1.0,), (None,)]
 

@@ -89,7 +89,7 @@ def test_gaps_and_numbers_of_a_range() -> None:
 
 @pytest.mark.parametrize("questions", [1, 1_000])
 def test_spans_that_touch_bounds(questions: int) -> None:
-    """RD-10, RD-12: a span that ends where the bounds begin, or begins where they end, shares no key with them."""
+    """RD-10, RD-12: a span that ends at the lower bound, or begins at the upper bound, shares no key with the file."""
     spans = spans_at(SPARSE)
     bounds = [(low, high) for low in range(-1, 23) for high in range(low + 1, 24)]
     lower, upper = cuts([low for low, _ in bounds]).encoded, cuts([high for _, high in bounds]).encoded

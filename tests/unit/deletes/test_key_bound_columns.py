@@ -55,7 +55,7 @@ def file_of(metrics: dict[str, dict[int, Any]]) -> DataFile:
 
 
 def random_file(chosen: random.Random, key: KeyColumns) -> DataFile:
-    """Of which each count and bound may be missing."""
+    """A data file with random statistics; each count and bound may be missing."""
     counts: dict[str, dict[int, Any]] = {
         name: {} for name in ("null_value_counts", "value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
     }

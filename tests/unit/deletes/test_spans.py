@@ -162,7 +162,7 @@ def test_parts_that_do_not_fit_together_are_named_with_both_values(make: Any, me
 
 
 def test_chosen_spans_keep_their_own_sequence_numbers() -> None:
-    """RD-8: by place, in the order asked for; spans that have none yet stay without."""
+    """RD-8: in the requested order; spans without sequence numbers stay without them."""
     one, two = (span_of_bounds(KEY, ("a", number), ("a", number + 1)) for number in (1, 5))
     numbered = SpanArray.concat([one.with_sequence_number(7), two.with_sequence_number(9)])
     chosen = numbered.take(np.array([1, 0, 1]))

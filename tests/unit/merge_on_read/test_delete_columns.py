@@ -87,7 +87,7 @@ def test_an_identity_partition_has_the_value_of_every_row(kind: IcebergType, sto
 
 
 def test_without_an_identity_partition_it_is_the_default_or_null() -> None:
-    """DA-6: a bucket of the column says nothing of its value."""
+    """DA-6: a bucket of the column does not determine its value."""
     metadata = metadata_of(LongType(), by(3, 0, BucketTransform(4)), by(2, 1, IdentityTransform()))
     found = value_where_missing(metadata, file_of(2, "x"), metadata.schema().find_field(3))
     assert found == pa.scalar(None, pa.int64())

@@ -263,7 +263,7 @@ class TestEqualityDeletes:
         assert together_paths(deletes, files) == [["a", "b", "c"], ["c"]]
 
     def test_files_together_are_met_by_deletes_of_their_own_partition_and_of_none(self) -> None:
-        """DA-2, DA-3: a newer delete of one partition says nothing of older files in another."""
+        """DA-2, DA-3: a newer delete of one partition does not affect older files in another."""
         files = [
             data("here"),
             data("there", partition=(2,)),

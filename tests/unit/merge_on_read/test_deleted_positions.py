@@ -102,7 +102,7 @@ def test_row_groups_inside_and_outside_of_a_span_are_not_read(tmp_path: Path, gr
     spans = span_of_bounds(KEY, ("c1", 2), ("c4",))
     task = FileScanTask(data_file=data_file(sorted_data(tmp_path)), range_deletes=(spans,))
     assert deleted(task) == where(ROWS, lambda row: ("c1", 2) <= row[:2] < ("c4", 0))
-    # Of the 18 row groups 2 and 5 hold two values of id1, so that their statistics say nothing about id2.
+    # Row groups 2 and 5 of the 18 have two values of id1, so their statistics do not restrict id2.
     assert groups_read == [((1, 2), (2, 5, 11))]
 
 
@@ -113,7 +113,7 @@ def test_a_span_over_everything_reads_nothing(tmp_path: Path, groups_read) -> No
 
 
 def test_a_marker_for_other_columns_is_no_promise(tmp_path: Path) -> None:
-    """RD-11: rows are compared one by one where the marker does not begin with the spans' columns."""
+    """RD-11: rows are compared one by one if the marker does not begin with the columns of the spans."""
     path = write(tmp_path / "x.parquet", key_table(ROWS), sorted_by=(1, 2, 3))
     other = KeyColumns.of(SCHEMA, (3, 1))
     spans = span_of_bounds(other, (1,), (2, "c3"))
@@ -122,7 +122,7 @@ def test_a_marker_for_other_columns_is_no_promise(tmp_path: Path) -> None:
 
 
 def test_nulls_and_float_bounds_do_not_hide_rows(tmp_path: Path) -> None:
-    """RD-10: row groups with nulls or NaN are judged by what their statistics really say."""
+    """RD-10: for row groups with nulls or NaN, only the facts that their statistics prove are used."""
     values = [None, None, 1.0, float("nan"), None, 5.0, -1.0, float("nan"), 3.0]
     table = with_ids(pa.table({"value": pa.array(values, pa.float64())}), [4])
     path = write(tmp_path / "x.parquet", table, row_group_size=2)

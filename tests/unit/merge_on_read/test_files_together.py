@@ -80,7 +80,7 @@ def test_positions_beyond_a_file_are_not_those_of_the_next() -> None:
 
 
 def test_each_file_is_met_by_its_own_spans(tmp_path: Path) -> None:
-    """RD-1: spans without an end reach the end of their file and no further; RD-11: in any order of rows."""
+    """RD-1: open-ended spans end with the rows of their file; RD-11: for any order of rows."""
     in_order = data_file(written(tmp_path, "in_order", ["a", "b", "b", "c"]))
     mixed = data_file(written(tmp_path, "mixed", ["c", "a", "b"], is_sorted=False))
     tasks = [
@@ -118,7 +118,7 @@ def test_a_file_is_opened_once_and_not_again_while_its_positions_are_kept(
 
 
 def test_keys_of_all_deletes_meet_older_files_only(tmp_path: Path) -> None:
-    """DA-2: of deletes that are collapsed together each reaches what is strictly older."""
+    """DA-2: deletes are merged, and each of them applies only to strictly older files."""
     data = [
         data_file(written(tmp_path, f"data{number}", ["a", "b", "c"]), sequence_number=number) for number in (1, 2, 3)
     ]

@@ -92,7 +92,7 @@ def _compact(table: tf.Table, model: dict[int, int]) -> None:
 def test_keys_of_many_deletes_are_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[tf.Table, dict[int, int]], None], at_most: int
 ) -> None:
-    """Upserts of keys in no order: every file meets all deletes that came after it."""
+    """Upserts of keys in random order: all later deletes apply to every file."""
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])

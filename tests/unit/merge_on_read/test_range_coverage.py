@@ -26,7 +26,8 @@ SPEC = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "place"), spec
 
 
 def coverage(tmp_path: Path, *spans: tuple[int, int | None, int | None]) -> RangeCoverage:
-    """Of data files with the ids 0 to 9 in partitions 1, 2 and 3; each span is the only one of its delete file."""
+    """The range coverage of data files with ids 0 to 9 in partitions 1, 2 and 3. Each span is in its own delete
+    file."""
     ids = write(tmp_path / "ids.parquet", with_ids(pa.table({"id": range(10)}), [2]))
     files = [
         data_file(

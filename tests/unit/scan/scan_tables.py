@@ -109,7 +109,7 @@ class TableBuilder:
         return self.add(write_position_deletes(self.context, deleted))
 
     def add(self, files: Sequence[DataFile | DeleteFile]) -> tuple[Any, ...]:
-        """One commit of data and delete files; they come back with their sequence numbers."""
+        """Commit data and delete files; returns them with their sequence numbers."""
         self.sequence_number += 1
         added: list[DataFile | DeleteFile] = []
         for content, kind in ((ManifestContent.DATA, DataFile), (ManifestContent.DELETES, DeleteFile)):
@@ -148,7 +148,7 @@ class TableBuilder:
         return Scan(self.view(), *args, **kwargs)
 
     def rewrite(self, data: DataFile, change: Callable[[DataFile], DataFile]) -> None:
-        """Put a changed entry in place of a data file's own, as other writers would have written it."""
+        """Replace the entry of a data file by a changed one, as other writers would have written it."""
         for place, manifest in enumerate(self.manifests):
             if manifest.content is ManifestContent.DATA:
                 entries = read_manifest(self.io, manifest, self.metadata)

@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> tf.Table:
 
 @pytest.mark.parametrize("name", ["scan", "filter", "changes"])
 def test_threads_share_a_reader(table: tf.Table, name: str) -> None:
-    """Each row goes to one of them."""
+    """Each row is returned to exactly one of them."""
     reader = READERS[name](table)
 
     def take(_: int) -> list[int]:

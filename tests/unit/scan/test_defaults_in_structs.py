@@ -68,7 +68,7 @@ def delete_where_equal(table: Table, struct: str, value: int | None) -> None:
 def test_an_equality_delete_meets_what_a_scan_returns(
     table: Table, field: str, value: int | None, kept: list[int]
 ) -> None:
-    """DA-6: null where the struct is, the default elsewhere; a struct that the file lacks is null in every row."""
+    """DA-6: null if the struct is null, the default otherwise; a struct that the file lacks is null in every row."""
     alike = f"{field}.z IS NULL" if value is None else f"{field}.z = {value}"
     assert ids(table, alike) == [each for each in [1, 2, 3] if each not in kept]
     delete_where_equal(table, field, value)

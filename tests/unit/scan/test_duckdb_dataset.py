@@ -153,7 +153,7 @@ def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Pa
 
 
 def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: Path) -> None:
-    """pyarrow's scanner reads ahead on a thread of its own, which calls Python when that is gone."""
+    """pyarrow's scanner reads ahead on its own thread, which calls Python after the interpreter has ended."""
     numbers = pa.array(range(100, 2_000_000))
     table.append(pa.table({"id": numbers, "__row0": numbers.cast(pa.string())}))
     command = [sys.executable, "-c", _STOPS_EARLY, str(tmp_path / "lake")]

@@ -59,7 +59,7 @@ def test_all_row_groups_are_decoded_once_and_several_at_a_time(table: tf.Table, 
 def test_of_an_object_store_row_groups_are_asked_for_together(
     table: tf.Table, decoded: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one by itself would be a request more for each file."""
+    """Reading the first row group separately would be one more request for each file."""
     monkeypatch.setattr(reader.ReadContext, "has_local_files", False)
     assert table.scan().count() == _ROWS
     assert table.scan().to_arrow()["id"].to_pylist() == list(range(_ROWS))

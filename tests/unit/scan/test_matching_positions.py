@@ -82,7 +82,7 @@ def test_overwrite_by_a_filter_replaces_the_row_of_its_row_group(table: tf.Table
 
 
 def test_row_that_a_filter_reads_behind_a_skipped_row_group_is_alive(table: tf.Table) -> None:
-    """DA-1, DA-7: row 2 is deleted, and row 8 is at the same place of the row group that is read."""
+    """DA-1, DA-7: row 2 is deleted, and row 8 has the same offset in the row group that is read."""
     table.delete("id = 2", mode="scan")
     assert ids(table, where="id BETWEEN 7 AND 9") == [("a", 7), ("a", 8), ("a", 9)]
     table.delete("id = 9", mode="scan")

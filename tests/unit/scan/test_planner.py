@@ -169,7 +169,7 @@ def test_files_that_a_range_delete_covers_are_no_tasks(tmp_path: Path) -> None:
 
 
 def test_range_deletes_beyond_the_budget_travel_as_files(tmp_path: Path) -> None:
-    """RD-2, RD-3: the files that can matter, by number, scope and bounds; the rows come out the same."""
+    """RD-2, RD-3: the files that may apply, by sequence number, scope and bounds; the scan returns the same rows."""
     for budget in ("1", "1000"):
         builder = table(tmp_path / budget, properties={RANGE_SPAN_BUDGET: budget})
         builder.append(rows(1, 2, 3))
@@ -236,7 +236,7 @@ def test_files_that_are_covered_whole_are_told_of_every_chunk(tmp_path: Path, mo
 
 
 def test_delete_manifests_of_a_store_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-1: each of them applies, as where they are read one by one."""
+    """DA-1: each of them applies, as if they were read one by one."""
     builder = table(tmp_path)
     builder.append(rows(1, 2, 3, 4))
     builder.delete_rows(pa.table({"id": [1]}))
@@ -284,7 +284,7 @@ def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_messages_were_all_replaced_is_not_read(tmp_path: Path) -> None:
-    """RD-10, RD-14: no span covers the file by itself."""
+    """RD-10, RD-14: no single span covers the file."""
     builder = table(tmp_path)
     builder.append(rows(5, 6, 7))
     builder.delete_prefixes(["id"], [{"id": 7}, {"id": 5}, {"id": 6}])
@@ -361,7 +361,7 @@ def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, wh
 def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
-    """As of files that were imported from directories, read one by one and many together."""
+    """As in files that were imported from directories; read one by one, and many together."""
     monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
     builder = table(tmp_path, ("p", IdentityTransform()))
     for data in builder.append([*rows(1, 2, p="a"), *rows(3, p="b")]):

@@ -66,7 +66,7 @@ def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> 
 
 
 def test_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
-    """Rows that a range delete or an upsert replaces come back under new ids, as the specification says."""
+    """Rows that a range delete or an upsert replaces get new ids, as the specification requires."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3, 4))
     first = table.snapshot_id
@@ -124,7 +124,7 @@ def test_rows_from_before_the_upgrade_have_no_ids_until_the_next_snapshot(tmp_pa
     assert sorted(row_id for row_id, _ in given.values() if row_id is not None) == [0, 1, 2, 3]
     assert {note: number for note, (_, number) in given.items()} == {"a1": 1, "a2": 1, "b1": 2, "c1": 3}
     assert next_row_id(table) == 4
-    # Whatever happens to their manifests now, the ids stay; the old snapshot goes on without any.
+    # Later changes of the manifests keep the ids; the old snapshot still has none.
     table.delete("note = 'a1'", mode="scan")
     table.delete("region = 'b'", mode="scan")
     assert lineage(table) == {note: given[note] for note in ("a2", "c1")}
@@ -165,7 +165,7 @@ def test_a_column_that_the_table_itself_calls_so_is_its_own(tmp_path: Path) -> N
 
 
 def rewrite(table: tf.Table, *, forget: str | None = None) -> None:
-    """All rows into new files that store where they come from; rows with the note `forget` get null ids."""
+    """Rewrite all rows into new files that store their row ids; rows with the note `forget` get null ids."""
     view = table.view
     plan = plan_scan(view)
     names = [field.name for field in view.schema.fields]

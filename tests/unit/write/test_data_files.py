@@ -287,7 +287,8 @@ def test_the_context_and_the_result_travel_to_executors_and_back(tmp_path: Path)
 def test_prefixes_are_collected_while_rows_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped_from: int
 ) -> None:
-    """Each at least once; of many rows only once in a batch, and over all batches where they are many."""
+    """Each prefix at least once. If the rows are many, once in a batch; if the prefixes are many, once over all
+    batches."""
     monkeypatch.setattr(distinct, "_GROUPED_FROM_ROWS", grouped_from)
     ctx = context(tmp_path)
     collector = PrefixCollector(table_arrow_schema(SCHEMA), ["id1", "id2"])
@@ -302,7 +303,7 @@ def test_prefixes_are_collected_while_rows_are_written(
 
 
 def test_rows_of_a_prefix_that_come_together_are_one_prefix() -> None:
-    """Null equals null (DA-4), and a prefix may come again later."""
+    """Null equals null (DA-4), and a prefix may occur again later."""
     ids = ["a"] * 9 + [None] * 9 + ["b"] * 9 + ["a"] * 9
     rows_together = pa.table({"id1": pa.array(ids, pa.large_string()), "id2": [1] * 30 + [2] * 6})
     assert distinct_rows(rows_together).to_pylist() == [

@@ -165,7 +165,7 @@ def test_v3_replaces_the_vector_by_one_that_contains_it(tmp_path: Path) -> None:
 
 
 def test_the_first_vector_after_an_upgrade_absorbs_the_position_delete_files(tmp_path: Path) -> None:
-    """DA-7: position delete files beside a vector are not read, so the vector has to hold their rows."""
+    """DA-7: if there is a vector, position delete files are not read, so the vector must contain their rows."""
     absorbed = deleted_again(tmp_path, 2, upgrade=True)
     assert counts(absorbed) == ([("PUFFIN", 3)], [("PARQUET", 1), ("PARQUET", 1)])
 

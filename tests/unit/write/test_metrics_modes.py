@@ -36,7 +36,7 @@ def catalog(tmp_path: Path) -> tf.Catalog:
 
 
 def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) -> dict[str, tuple[Any, ...]]:
-    """Of a file with one row and its columns: whether there are counts, and the lengths of bounds."""
+    """For each column of a file with one row: whether there are counts, and the lengths of the bounds."""
     table = catalog.create_table("db.t", COLUMNS, key=["id"], properties=dict(properties), **options)
     table.append(
         pa.table({"id": [LONG], "text": [LONG], "price": [1.5], "place": [{"town": LONG}]}, schema=COLUMNS),
@@ -75,7 +75,7 @@ def test_the_default_of_iceberg_leaves_keys_sharper(catalog: tf.Catalog) -> None
 
 
 def test_a_key_may_lose_its_bounds_by_name_only(catalog: tf.Catalog) -> None:
-    """FM-8: deletes of keys reach the rows all the same."""
+    """FM-8: equality and range deletes still apply to the rows."""
     assert written(catalog, {METRICS + "column.id": "none"})["id"] == (False, 0, 0)
     table = catalog.load_table("db.t")
     table.delete(f"id = '{LONG}'")
@@ -124,7 +124,7 @@ def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(catalog: tf
 
 
 def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> None:
-    """RP-7: whichever comes first, the partitions or the property."""
+    """RP-7: regardless of which is set first, the partitions or the property."""
     ranges = tf.RangePartitions(on=["id"], bounds=[("a", "z")])
     assert written(catalog, {METRICS + "default": "none"}, range_partitions=ranges)["id"] == (True, 100, 100)
     table = catalog.load_table("db.t")

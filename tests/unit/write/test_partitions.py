@@ -151,7 +151,7 @@ def test_the_least_nanoseconds_are_partitioned(transform: Transform) -> None:
 def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
     tmp_path: Path, precision: int, value: str
 ) -> None:
-    """The error named a value that nobody had given, and no column."""
+    """The error used to name a value that the caller had not given, and no column."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(precision, 0))])
     catalog = tf.open_catalog(str(tmp_path))
     catalog.create_namespace("db")

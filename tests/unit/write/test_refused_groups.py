@@ -57,7 +57,7 @@ NEW = rows_of(("a", 7, 1), ("b", 8, 1), ("a", 9, TOO_LARGE), ("c", 1, 1), ("b", 
 def test_message_with_a_refused_row_is_refused_whole(
     table: tf.Table, carrier: Any, held_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CP-24: also where the bad row comes after the good ones; the old message stays."""
+    """CP-24: also if the bad row is after the good ones; the old message stays."""
     monkeypatch.setattr(held_batches, "HELD_BYTES", held_bytes)
     result = table.replace(carrier(NEW), prefix=["id"], on_refused="divert")
     assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
@@ -74,14 +74,14 @@ def test_message_with_a_refused_row_is_refused_whole(
 
 
 def test_row_without_a_prefix_takes_nobody_along(table: tf.Table) -> None:
-    """CP-24: nobody knows which message it is of."""
+    """CP-24: it is unknown which message the row belongs to."""
     result = table.replace(rows_of(("a", 7, 1), (None, 8, 1)), prefix=["id"], on_refused="divert")
     assert live_tuples(table.refresh()) == [("a", 7, 1), ("b", 1, 0)]
     assert [row for row, _ in refused(result)] == [1]
 
 
 def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> None:
-    """CP-24: an older state of a key is not stored in the place of the newest, which was refused."""
+    """CP-24: if the newest state of a key was rejected, an older state is not stored instead."""
     new = rows_of(("a", 1, 5), ("a", 2, 5), ("a", 1, TOO_LARGE))
     for verb in (table.upsert, table.replace):
         result = verb(new, on_refused="divert")
@@ -92,7 +92,7 @@ def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> 
 
 
 def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
-    """CP-24: its key is not deleted; an older event of the key is not applied in its place."""
+    """CP-24: its key is not deleted, and an older event of the key is not applied instead."""
     events = rows_of(("a", 1, 5), ("a", 1, TOO_LARGE), ("a", 2, 5), ("b", 1, None))
     events = events.append_column("_op", pa.array(["U", "U", "U", "D"])).append_column("_ts", pa.array([1, 2, 1, 1]))
     result = table.apply_changes(events, on_refused="divert")
@@ -102,7 +102,7 @@ def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("batched", [one_by_one, lambda rows: rows])
 def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: Any) -> None:
-    """Earlier events of a key, which its last one makes up for, count as rows of the input all the same."""
+    """Earlier events of a key count as input rows, although its last event replaces them."""
     events = rows_of(("a", 1, 1), ("a", 1, 2), ("c", 1, 5), ("a", 1, TOO_LARGE), ("b", 1, 9), ("c", 1, TOO_LARGE))
     events = events.append_column("_op", pa.array(["U"] * 6)).append_column("_ts", pa.array(range(6)))
     with pytest.raises(RowsRefusedError, match="first row 3") as caught:

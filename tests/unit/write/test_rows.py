@@ -66,7 +66,7 @@ def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
 
 
 def test_levels_of_an_index_that_have_a_name_are_columns() -> None:
-    """`set_index`, `groupby` and `read_csv(index_col=...)` put data there, which would be lost."""
+    """`set_index`, `groupby` and `read_csv(index_col=...)` put data into the index, which would otherwise be lost."""
     frame = pd.DataFrame({"id": [1, 2], "name": ["a", "b"], "v": [5, 6]})
     rows = frame.to_dict("records")
     assert as_reader(frame.set_index("id")).read_all().to_pylist() == rows
@@ -102,7 +102,7 @@ def test_portions_are_read_one_after_the_other(frame_of: Callable[[dict[str, lis
 
 
 def test_portion_with_other_types_is_named() -> None:
-    """A number beside a null is a float in pandas."""
+    """In pandas, an integer column with a null is a float column."""
     portions = (pd.DataFrame({"id": ids}) for ids in ([1, 2], [3, None]))
     with pytest.raises(InvalidArgumentError, match=r"portion 1 of rows has the columns \(id double\)"):
         as_reader(portions).read_all()

@@ -130,7 +130,7 @@ def test_a_run_continues_a_file_when_its_first_key_is_not_below_the_last(
     ],
 )
 def test_one_number_a_row_gives_the_order_of_rows_compared(types: list[str], nulls: bool) -> None:
-    """FM-6: packed where 64 bits are enough, and stable in both ways."""
+    """FM-6: packed if 64 bits are enough, and stable with both methods."""
     count = 10_000
     generator = np.random.default_rng(len(types))
     integers = generator.integers(-500, 500, count)
