@@ -80,7 +80,7 @@ def test_files_of_old_rows_leave_without_a_delete_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("converts", [False, True])
 def test_a_run_with_nothing_due_makes_no_snapshot(tmp_path: Path, converts: bool) -> None:
-    """MT-109: also where a file still holds the deleted rows; late rows are due again, and so is the next day."""
+    """MT-109: also if a file still contains the deleted rows; late rows are due again, and so is the next day."""
     table = make(tmp_path, "ts: 30 days")
     table.append(rows(("EU", 0), ("EU", 40)))
     assert table.maintenance.apply_retention(now=NOW).rules[0].snapshot_id
@@ -173,7 +173,8 @@ def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
 
 
 def test_the_run_of_all_jobs_and_health(tmp_path: Path) -> None:
-    """MT-60, MT-110: the run applies it, skips it without the property, and health tells what is due."""
+    """MT-60, MT-110: the run applies retention and skips it without the property; health reports the rows that are
+    due."""
     table = make(tmp_path, "ts: 30 days")
     today = datetime.now(UTC)
     old = pa.Table.from_pylist(

@@ -16,7 +16,8 @@ from tableformat.testing.table_rows import live_tuples
 
 @pytest.mark.parametrize("splits", [[5], []], ids=["files inside", "files that straddle"])
 def test_rows_of_a_dropped_range_are_carried_without_it(tmp_path: Path, splits: list[int]) -> None:
-    """RP-26: what the target got before the drop goes, what the branch wrote after it stays; so does the rest."""
+    """RP-26: rows that the target received before the drop are removed. Rows that the branch wrote after it stay, as do
+    all other rows."""
     main = keyed_table(tmp_path)
     whole = tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=splits)
     main.range_partitions.define(whole)
@@ -64,7 +65,7 @@ def _both(main: tf.Table, branch: tf.Table) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_that_were_restored_since_stay(tmp_path: Path, version: int) -> None:
-    """RP-26, RP-13: a drop that was undone meets nothing, neither what came back nor what the target got before."""
+    """RP-26, RP-13: a drop that was undone removes neither restored rows nor rows that the target received before."""
     main, ingest = _published(tmp_path, [6], version=version)
     main.append(rows("b", [2, 7]))
     retired = ingest.refresh().range_partitions.retire(5, 10)
@@ -76,7 +77,7 @@ def test_rows_that_were_restored_since_stay(tmp_path: Path, version: int) -> Non
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version: int) -> None:
-    """RP-26: the file that came back is older than the drop, and so is the row that is carried: only this one goes."""
+    """RP-26: the restored file and the carried row are both older than the drop; only the carried row is removed."""
     main, ingest = _published(tmp_path, [6], version=version)
     retired = ingest.refresh().range_partitions.retire(5, 10)
     assert retired.tag is not None
@@ -88,7 +89,8 @@ def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version:
 
 
 def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
-    """RP-26, MT-1: without the snapshot of the drop its rows would come back with the publish; with it they expire."""
+    """RP-26, MT-1: without the snapshot of the drop, the publish would bring its rows back; with it they are
+    removed."""
     main, ingest = _published(tmp_path)
     main.append(rows("b", [2, 7]))
     ingest.refresh().range_partitions.drop(5, 10)
@@ -106,7 +108,7 @@ def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
 
 
 def test_a_publish_without_the_history_of_drops_is_refused(tmp_path: Path) -> None:
-    """RP-26: another program let the snapshots of the branch expire, so that nobody knows what it dropped."""
+    """RP-26: another program expired the snapshots of the branch, so its drops are unknown."""
     main, ingest = _published(tmp_path)
     main.append(rows("b", [2, 7]))
     ingest.refresh().range_partitions.drop(5, 10)
@@ -132,7 +134,8 @@ def with_retired_range(tmp_path: Path) -> tuple[tf.Table, str]:
 
 
 def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
-    """MT-30: with its old number the file would meet deletes of the branch that came before it did."""
+    """MT-30: with its old sequence number, the file would be affected by deletes of the branch that are older than its
+    return."""
     main, tag = with_retired_range(tmp_path)
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})
     with pytest.raises(InvalidArgumentError, match="is published to"):
@@ -140,7 +143,7 @@ def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
 
 
 def test_what_the_target_restored_before_it_was_one_is_no_older_than_it_came(tmp_path: Path) -> None:
-    """RP-26: the drop is in the past of both branches, and the file came after it."""
+    """RP-26: the drop is in the history of both branches, and the file was added after it."""
     main, tag = with_retired_range(tmp_path)
     main.range_partitions.restore(tag)
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})

@@ -19,7 +19,7 @@ def published_to_main(main: tf.Table, directory: Path, branch: str) -> tf.Table:
 
 
 def test_files_that_the_branch_has_are_not_carried_again_without_the_tag(tmp_path: Path) -> None:
-    """MT-31: somebody dropped the tag, and the two branches part before the files came."""
+    """MT-31: the tag was dropped by another writer, and the two branches diverge before the files were added."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(4)))
     ingest = published_to_main(main, tmp_path, "ingest")
@@ -46,7 +46,7 @@ def test_each_branch_that_is_published_gets_its_tag(tmp_path: Path) -> None:
 
 
 def test_a_conversion_that_carries_nothing_makes_the_tag(tmp_path: Path) -> None:
-    """MT-31: from now on an expiry of another program keeps the snapshot that both branches come from."""
+    """MT-31: from then on, expiry by another program keeps the snapshot that both branches share."""
     main = keyed_table(tmp_path)
     main.append(rows("a", [1, 2]))
     base = main.snapshot_id

@@ -1,4 +1,4 @@
-"""Compaction keeps every live row, drops deleted ones, and works beside concurrent writers."""
+"""Compaction keeps every live row, drops deleted ones, and works with concurrent writers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
 
 
 def test_rewritten_group_without_rows_leaves_no_file(tmp_path: Path) -> None:
-    """MT-43: where the plan did not know yet that nothing is left."""
+    """MT-43: if the plan did not know that no row is left."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
     options = CompactionOptions.of(table.view)
@@ -242,7 +242,7 @@ def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
 
 
 def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
-    """RD-11, MT-43: our marker names other columns, and a range delete is looked for by the order that it says."""
+    """RD-11, MT-43: our marker names other columns, and range deletes are searched by the order in the marker."""
     table = keyed_table(tmp_path, properties={"write.parquet.row-group-limit": "10"})
     table.append(pa.concat_tables([rows(name, range(start, 40, 4)) for start, name in enumerate("dcba")]))
     table.set_key(["id2", "id1"])
@@ -358,7 +358,7 @@ def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) 
 
 
 def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> None:
-    """CP-8: its rows are gone from the new file, but new position deletes name the old ones."""
+    """CP-8: its rows are not in the new file, but new position deletes refer to the old files."""
     table = five_files(tmp_path)
     table.delete_range(lower=("a", 10), upper=("a", 13))
     other = another_handle(table)
@@ -377,7 +377,7 @@ def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
 
 
 def test_two_compactions_at_once(tmp_path: Path) -> None:
-    """CP-4: the second one finds its inputs gone, and then nothing to do."""
+    """CP-4: the input files of the second one are gone, and then it has nothing to do."""
     table = five_files(tmp_path)
     other = another_handle(table)
     result = table.maintenance.compact(progress=Meanwhile(other.maintenance.compact))

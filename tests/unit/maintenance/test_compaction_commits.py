@@ -79,7 +79,7 @@ def partitioned(tmp_path: Path, names: str) -> tf.Table:
 
 
 def test_without_partial_progress_a_conflict_in_one_group_is_planned_again_for_all(tmp_path: Path) -> None:
-    """MT-47: the others do not come alone."""
+    """MT-47: the other groups are not committed alone."""
     table = partitioned(tmp_path, "ab")
     other = another_handle(table)
     before = len(table.metadata.snapshots)

@@ -103,7 +103,7 @@ def test_compaction_of_one_partition_keeps_what_others_need(tmp_path: Path) -> N
 
 
 def test_position_deletes_that_name_no_live_file_leave(tmp_path: Path) -> None:
-    """MT-95, DA-10: DuckDB and Spark write one file for several data files, which no group takes along."""
+    """MT-95, DA-10: DuckDB and Spark write one file for several data files, which no single group removes."""
     table = keyed_table(tmp_path)
     for name in ("a", "b"):
         table.append(rows(name, range(5)))
@@ -147,7 +147,7 @@ def test_deletes_stay_when_the_caller_says_so(tmp_path: Path) -> None:
 
 
 def test_delete_that_came_meanwhile_stays(tmp_path: Path) -> None:
-    """MT-95, CP-7: the new files carry the planned number, so a delete of others reaches them."""
+    """MT-95, CP-7: the new files have the planned sequence number, so a concurrent delete applies to them."""
     table = with_deletes_of_every_kind(tmp_path, 2)
     other = another_handle(table)
     expected = [row for row in live_tuples(table) if row[:2] != ("a", 7)]
@@ -160,7 +160,8 @@ def test_delete_that_came_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_rewrite_planned_before_is_not_given_its_rows_back(tmp_path: Path) -> None:
-    """MT-10, CP-9: another rewrite read the rows, the deletes came, were applied and dropped, and it commits last."""
+    """MT-10, CP-9: another rewrite read the rows. Then deletes were added, applied and dropped, and the rewrite commits
+    last."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     table.append(rows("b", range(5)))

@@ -224,7 +224,7 @@ def test_many_values_are_estimated_and_sketches_united() -> None:
 
 
 def test_uuids_are_counted(tmp_path: Path) -> None:
-    """SP-39: PyArrow has no kernel for distinct values of its own UUIDs, and the job stopped at such a column."""
+    """SP-39: PyArrow has no kernel for distinct values of its UUID type, and the job used to stop at such a column."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([("id", pa.uuid()), ("bytes", pa.binary(3))]))

@@ -36,7 +36,7 @@ from tableformat.testing.table_rows import live_tuples
 
 
 def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_files(tmp_path: Path) -> None:
-    """CP-11, RD-12: their bounds say which files they may meet, and their rows do not come back."""
+    """CP-11, RD-12: their bounds determine the files that they may apply to, and their rows do not come back."""
     table = keyed_table(tmp_path, properties={RANGE_SPAN_BUDGET: "1"})
     for start in (0, 10):
         table.append(rows("a", range(start, start + 10)))
@@ -48,7 +48,7 @@ def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_file
 
 
 def test_slices_are_of_nearly_even_weight(tmp_path: Path) -> None:
-    """MT-13: by the bytes of their data files, which are the same here but for a few."""
+    """MT-13: by the bytes of their data files, which differ only slightly here."""
     table = keyed_table(tmp_path, properties=EACH_FILE)
     for start in range(0, 60, 10):
         table.append(rows("a", range(start, start + 10)))

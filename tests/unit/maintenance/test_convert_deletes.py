@@ -29,7 +29,7 @@ from tableformat.testing.table_files import files_on_disk, live_data_files, live
 from tableformat.testing.table_rows import live_tuples
 
 EACH_FILE = {"write.target-file-size-bytes": "1"}
-"""A slice is at least a target file, so every data file may be a slice of its own."""
+"""A slice has at least the size of a target file, so every data file can be a slice."""
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
@@ -167,7 +167,8 @@ def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
 
 @VERSIONS
 def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: str) -> None:
-    """RD-10, CP-11: none of its rows is looked at or comes back; one that was deleted by position is counted once."""
+    """RD-10, CP-11: none of its rows is read or comes back; a row that was already deleted by position is counted
+    once."""
     table = keyed_table(tmp_path, properties={"format-version": version})
     for start in (0, 10):
         table.append(rows("a", range(start, start + 10)))
@@ -230,7 +231,7 @@ def test_row_deletes_from_before_the_record_stay_in_what_later_deletes_make(tmp_
         table.append(rows("a", range(start, start + 10)))
     table.delete("id2 IN (1, 11, 21, 31, 41, 51)", mode="scan")
     starts = [10 * ((file.sequence_number or 0) - 1) for file in sorted(live_data_files(table), key=_path)]
-    # Of the first and the third file the rows are deleted already, so they keep the row deletes that they have.
+    # The keys in the first and the third file are already deleted, so these files keep their row deletes.
     keys = [start + (1 if place in (0, 2) else 3) for place, start in enumerate(starts)]
     table.delete_rows(rows("a", keys).select(["id1", "id2"]))
     stopped_after(table, 2)
@@ -397,7 +398,7 @@ def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
 
 @VERSIONS
 def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> None:
-    """CP-21: the plan relies on positions of the first slices; the branch moves to where they are not."""
+    """CP-21: the plan relies on positions of the first slices; the branch moves to a snapshot without them."""
     table = table_of(tmp_path, version)
     head, before = table.snapshot_id, live_tuples(table)
     stopped_after(table, 2)
@@ -484,7 +485,8 @@ def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> Non
 def test_files_that_are_covered_whole_go_though_the_table_is_read_in_several_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    """RD-10, MT-43: of each chunk, or their rows would come back with the last delete that covers them."""
+    """RD-10, MT-43: in each chunk; otherwise their rows would come back with the removal of the last delete that covers
+    them."""
     monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
     table = keyed_table(tmp_path)
     for start in range(0, 40, 10):

@@ -30,7 +30,7 @@ def proofs(table: tf.Table) -> list[str]:
 
 
 def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
-    """MT-10, RD-10: the keys lie beside the only data file."""
+    """MT-10, RD-10: the keys lie outside the only data file."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     table.delete_prefix({"id1": "b"})
@@ -153,7 +153,8 @@ def test_range_delete_of_a_partition_is_needed_by_its_own_partition_alone(
 
 
 def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
-    """MT-10, DA-1: the data file that they name is gone; a file that names several leaves with the last of them."""
+    """MT-10, DA-1: the data file that they name is gone; a delete file that names several is removed with the last of
+    them."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
     table.append(rows("b", range(3)))
@@ -209,7 +210,7 @@ def test_data_files_without_rows_keep_no_delete(tmp_path: Path) -> None:
 
 
 def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
-    """MT-10: which files their rows name is not known."""
+    """MT-10: the data files that their rows name are unknown."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     (data,) = live_data_files(table)

@@ -60,7 +60,7 @@ ALL_LEFT = [*LEFT, ("b", 9, "x")]
 
 @pytest.mark.parametrize("job", ["compact", "convert_deletes", "drop_dead_deletes"])
 def test_a_job_after_the_spec_has_changed_keeps_the_row_deleted(tmp_path: Path, job: str) -> None:
-    """MT-42, DA-3: new files stay in the spec of their rows, where the delete reaches them."""
+    """MT-42, DA-3: new files keep the spec of their rows, in which the delete applies to them."""
     table = five_rows(tmp_path)
     for step in (delete_as_flink, evolve, add_of_new_spec):
         step(table)

@@ -208,7 +208,7 @@ class Refusing(SparkSession):
     ],
 )
 def test_what_spark_says_in_many_lines_is_told_in_one(message: str, told: str) -> None:
-    """Of Python's errors the last, which is what the task raised; the traces of the JVM say nothing of it."""
+    """The last of the Python errors, which the task raised; the JVM stack traces do not contain it."""
     runner = SparkRunner(Refusing(message))  # type: ignore[arg-type]
     with pytest.raises(TaskFailedError) as caught:
         list(runner.run(Work(times, 1, lambda _: None), [1], at_once=1))
@@ -216,7 +216,7 @@ def test_what_spark_says_in_many_lines_is_told_in_one(message: str, told: str) -
 
 
 class Counting(SparkSession):
-    """Says how many cores it has, and counts the jobs that it has at once; each waits for others for a moment."""
+    """A session that has a number of cores and counts its concurrent jobs; each job waits for others for a moment."""
 
     def __init__(self, cores: int, waits_for: int) -> None:
         super().__init__()
@@ -267,7 +267,7 @@ def test_executor_that_is_none(executor: object) -> None:
 
 
 def test_session_is_known_by_its_class() -> None:
-    """Also a subclass of somebody's own; without importing pyspark."""
+    """Also a user's subclass; without importing pyspark."""
 
     class OwnSession(SparkSession):
         pass
@@ -296,7 +296,7 @@ def test_errors_pickle(error: TableFormatError) -> None:
 
 
 def test_what_waits_never_begins_and_what_runs_is_interrupted() -> None:
-    """Of a job that is cancelled; each task that runs waits for its interruption."""
+    """The tasks of a cancelled job; each running task waits for its interruption."""
     started, interrupted = threading.Semaphore(0), threading.Event()
     ended: list[tuple[int, bool]] = []
 
@@ -317,7 +317,7 @@ def test_what_waits_never_begins_and_what_runs_is_interrupted() -> None:
 
 
 def test_what_ends_after_an_error_is_discarded() -> None:
-    """Also where it comes after the task that failed."""
+    """Also if it is after the task that failed."""
     begun, interrupted = threading.Event(), threading.Event()
     discarded: list[int] = []
 
@@ -404,7 +404,7 @@ def test_a_context_without_cores_has_one_job_at_once() -> None:
 
 @pytest.mark.parametrize("session", [Interruptible(), session_of_spark_3_5()], ids=["4", "3.5"])
 def test_jobs_of_spark_end_by_their_tag(session: SparkSession) -> None:
-    """Those that run when the job is cancelled would keep its executors for as long as they take."""
+    """Otherwise the running Spark jobs would occupy the executors until they end."""
     BEGUN.clear()
     INTERRUPTED.clear()
     ended: list[bool] = []

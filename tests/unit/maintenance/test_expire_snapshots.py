@@ -51,7 +51,7 @@ def ids(table: tf.Table) -> list[int]:
 
 
 def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
-    """MT-1, MT-3: the file whose rows are all gone leaves the disk with the snapshot that still had it."""
+    """MT-1, MT-3: the file whose rows are all deleted is removed from the disk with the last snapshot that had it."""
     table = history(tmp_path)
     head, before = table.snapshot_id, live_tuples(table)
     sizes = {location: Path(location.removeprefix("file://")).stat().st_size for location in files_on_disk(table)}
@@ -140,7 +140,7 @@ def test_number_of_snapshots_is_for_calls_that_name_no_age(tmp_path: Path) -> No
 
 
 def test_named_snapshots_alone(tmp_path: Path) -> None:
-    """MT-1: a snapshot from the middle goes; files of the neighbours stay."""
+    """MT-1: a snapshot in the middle is removed; files of its neighbours stay."""
     table = history(tmp_path)
     middle = ids(table)[1:3]
     first = live_tuples(table, snapshot_id=ids(table)[0])
@@ -167,7 +167,7 @@ def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
 
 
 def test_history_that_was_cut_shows(tmp_path: Path) -> None:
-    """The oldest snapshot that is left still names its parent: it is not where the table began."""
+    """The oldest remaining snapshot still names its parent: it is not the first snapshot of the table."""
     table = history(tmp_path)
     first, second, *_ = ids(table)
     table.maintenance.expire_snapshots(snapshot_ids=[first])
@@ -301,7 +301,7 @@ def test_writer_is_recognised_after_its_snapshot_expired(tmp_path: Path) -> None
 
 
 def test_writer_with_dots_in_its_name_is_recognised_too(tmp_path: Path) -> None:
-    """MT-4: the first dot ends the ref, whose own dots are encoded; what a record speaks of is not guessed."""
+    """MT-4: the first dot ends the ref, whose own dots are encoded; the ref and writer of a record are not guessed."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]), application_id="job.v2", batch_id=7)
     table.create_branch("v1.2")
@@ -412,7 +412,8 @@ def test_empty_table(tmp_path: Path) -> None:
 
 
 def evolved(tmp_path: Path) -> tf.Table:
-    """The column payload, which an equality delete compares, is dropped; partition fields came and went."""
+    """A table whose column payload, which an equality delete compares, is dropped; partition fields were added and
+    removed."""
     table = history(tmp_path)
     context = WriteContext.of(table.metadata, table.iceberg.io)
     schema = table.metadata.schema()
@@ -503,7 +504,7 @@ def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatc
 
 
 def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
-    """MT-1: time travel shows the columns of then, and the tag goes to the newest with its own."""
+    """MT-1: time travel returns the columns of that time, and the tag on the newest snapshot has its own schema."""
     table = history(tmp_path)
     table.create_tag("then")
     then = live_tuples(table)
@@ -519,7 +520,7 @@ def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
 
 
 def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) -> None:
-    """MT-1, DA-6: it says the type of the partition's value."""
+    """MT-1, DA-6: it has the type of the partition value."""
     table = keyed_table(tmp_path)
     with table.iceberg.update_spec() as update:
         update.add_identity("payload")

@@ -66,7 +66,7 @@ def test_progress_of_one_job_is_not_mixed_with_that_of_another(catalog: Catalog)
 
 
 def test_expiry_that_stops_flink_says_so_once(catalog: Catalog) -> None:
-    """LK-13: the first snapshot that goes is what its sink cannot do without."""
+    """LK-13: Flink's sink needs the first snapshot that is removed."""
     table = written_by_flink(catalog)
     with pytest.warns(ForeignWriterWarning, match=r"db\.t \(branch main\).*version 2"):
         table.maintenance.expire_snapshots(older_than="2100-01-01", dry_run=True)

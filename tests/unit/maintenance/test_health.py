@@ -68,7 +68,7 @@ def test_how_files_read(tmp_path: Path) -> None:
 
 
 def test_files_that_a_lookup_opens(tmp_path: Path) -> None:
-    """MT-20: three files over the same keys, one beside them."""
+    """MT-20: three files over the same keys, and one with other keys."""
     table = keyed_table(tmp_path)
     for payload in "xyz":
         table.append(rows("a", range(10), payload))
@@ -222,7 +222,7 @@ def test_two_files_of_a_partition_are_small_and_one_is_not(tmp_path: Path) -> No
 
 
 def test_rows_that_are_named_twice_are_no_more_than_all(tmp_path: Path) -> None:
-    """MT-20: by deletes whose entries name no data file."""
+    """MT-20: by deletes whose entries do not name a data file."""
     table = keyed_table(tmp_path, properties={"read.split.open-file-cost": "1"})
     table.append(rows("a", range(3)))
     (file,) = live_data_files(table)
@@ -236,8 +236,8 @@ def test_rows_that_are_named_twice_are_no_more_than_all(tmp_path: Path) -> None:
 
 
 def test_read_amplification_of_bytes_and_files(tmp_path: Path) -> None:
-    """MT-20, RD-13: positions of a covered file are not counted beside its rows; it is weight that compaction takes,
-    and so are rows that are deleted by position."""
+    """MT-20, RD-13: positions in a covered file are not counted in addition to its rows. They count as weight that
+    compaction removes, as do rows that are deleted by position."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(20)))
     (kept,) = live_data_files(table)

@@ -28,7 +28,7 @@ def findings(table: tf.Table) -> dict[str, str]:
 
 
 def test_rows_that_nothing_covers_and_files_that_straddle(catalog: tf.Catalog) -> None:
-    """RP-18: and none of it where there is nothing to say."""
+    """RP-18: and no finding if there is nothing to report."""
     table = catalog.create_table("db.t", SCHEMA, range_partitions=tf.RangePartitions(on=["n"], bounds=[(0, 100)]))
     table.append(pa.table({"n": [10, 60]}, schema=SCHEMA))
     assert findings(table) == {}
@@ -92,7 +92,7 @@ def test_where_no_window_can_be_overdue_nothing_is_told(catalog: tf.Catalog) -> 
 
 
 def test_a_window_is_overdue_at_either_end(catalog: tf.Catalog) -> None:
-    """RP-18: where only old partitions have to go, and where only new ones are missing."""
+    """RP-18: if only old partitions have to be dropped, and if only new ones are missing."""
     today = date.today()
     old = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(30), today)], step="1 day", retain="10 days")
     missing = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(3), today)], step="1 day", ahead=2)

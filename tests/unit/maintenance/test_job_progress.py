@@ -129,7 +129,7 @@ def opened(lake: Path, job: str) -> Iterator[tf.Table]:
 
 @contextmanager
 def reopened(lake: Path, untouched: Path, job: str) -> Iterator[tf.Table]:
-    """The table as `started_on` made it, at the place that its metadata names."""
+    """The table as `started_on` created it, at the location in its metadata."""
     shutil.rmtree(lake)
     shutil.copytree(untouched, lake)
     with opened(lake, job) as table:

@@ -9,7 +9,7 @@ from tableformat.maintenance.compaction.key_widths import KeySpace, worth_mergin
 
 
 def bounds(*ranges: tuple[str, str]) -> list[KeyBounds]:
-    """As `key_bounds` gives them: the smallest key, and the cut after the largest."""
+    """The same form as in `key_bounds`: the smallest key, and the cut after the largest."""
     return [KeyBounds(lower.encode(), upper.encode() + b"\xff") for lower, upper in ranges]
 
 
@@ -37,7 +37,8 @@ def test_files_of_which_no_bound_is_known_are_not_merged_for_their_keys() -> Non
 
 
 def test_dense_stretches_weigh_more() -> None:
-    """MT-41: a stretch weighs the bytes that lie in it: a quarter of the first file and the whole of the second."""
+    """MT-41: the weight of an interval is the number of bytes in it: a quarter of the first file and all of the
+    second."""
     space = KeySpace.of(bounds(("a", "q"), ("m", "q")), [16, 90])
     assert space.weights.tolist() == [12.0, 94.0]
     assert space.mean_height([0, 1]) == (106 + 94) / 106
@@ -50,7 +51,7 @@ def test_stretches_at_the_edges_weigh_as_little_as_they_are_long() -> None:
 
 
 def test_cuts_that_begin_alike_are_told_apart_by_what_follows() -> None:
-    """MT-41: and where eight bytes do not tell them apart, stretches weigh the same."""
+    """MT-41: if eight bytes do not distinguish them, the intervals have equal weights."""
     long = "x" * 100
     space = KeySpace.of(bounds((f"{long}a", f"{long}c"), (f"{long}b", f"{long}c")), [10, 10])
     assert space.weights.tolist() == [5.0, 15.0]

@@ -75,7 +75,7 @@ def test_a_file_that_would_not_fit_with_its_share_is_no_base(max_bytes: int, is_
 
 
 def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
-    """MT-84: and where a base does not fit, the levels over it are merged as if it was not due."""
+    """MT-84: if a base does not fit, the levels above it are merged as if it were not due."""
     small = [file("a", "b", 10 + number) for number in range(4)]
     large = [file("m", "n", 100 + number) for number in range(4)]
     base = file("a", "b", 80, is_deleted_from=True)

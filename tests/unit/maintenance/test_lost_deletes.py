@@ -18,7 +18,7 @@ from tableformat.testing.table_rows import live_tuples
 
 
 def parted(tmp_path: Path) -> tuple[tf.Table, tf.Table]:
-    """`main`, which has a row that `ingest` lacks, and `ingest`, which is not published to it yet."""
+    """`main`, with a row that `ingest` lacks, and `ingest`, which is not published to it yet."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
     main.create_branch("ingest")

@@ -165,7 +165,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
-    """CP-18 for the merged files: a commit that came first makes the job plan again, and nothing stays behind."""
+    """CP-18 for the merged files: after a concurrent commit the job plans again, and no file is left."""
     table = layered(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     catalog = table.iceberg.catalog

@@ -64,7 +64,7 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
-    """SP-33: live files and rows of each partition by what they are, and the snapshot that came to it last."""
+    """SP-33: live files and rows of each partition by kind, and the last snapshot that changed it."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("part", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])

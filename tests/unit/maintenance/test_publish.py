@@ -111,7 +111,8 @@ def test_nothing_to_publish(tmp_path: Path) -> None:
 
 
 def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_path: Path) -> None:
-    """MT-31: the counter-example. Carried after the conversion, the row `late` would live: its delete would be gone."""
+    """MT-31: the counter-example. If the row `late` were carried after the conversion, it would be live, because its
+    delete would be gone."""
     main, ingest = branched(tmp_path)
     ingest.delete_prefix({"id1": "early"})
     main.append(rows("early", [1]))
@@ -125,7 +126,7 @@ def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_pat
 
 
 def test_conversion_of_the_branch_carries_first(tmp_path: Path) -> None:
-    """MT-31: converted by itself, between two publishes, the delete must have met the row all the same."""
+    """MT-31: if the branch is converted separately, between two publishes, the delete must still apply to the row."""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1]))
     ingest.refresh().delete_prefix({"id1": "late"})
@@ -163,7 +164,7 @@ def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
 
 
 def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> None:
-    """MT-31: the tag says that the branch has them; the branch was moved back to before they came."""
+    """MT-31: the tag says that the branch has them, but the branch was moved back to a snapshot before them."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
     before = ingest.snapshot_id
@@ -178,8 +179,8 @@ def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> 
 
 
 def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
-    """MT-31: each snapshot of the branch says what it has of the target, so that a rollback to it knows what to
-    carry."""
+    """MT-31: each snapshot of the branch records the state of the target that it contains. So after a rollback it is
+    known what to carry."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))
     catalog, script = ingest.iceberg.catalog, [lambda: opened(tmp_path).append(rows("m", [2]))]
@@ -201,7 +202,7 @@ def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
 
 
 def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
-    """MT-31: the tag of the branch that was there before is older than where the new one begins."""
+    """MT-31: the tag of the former branch is older than the start of the new one."""
     main, ingest = branched(tmp_path)
     ingest.delete_prefix({"id1": "a", "id2": 3})
     main.maintenance.publish()
@@ -228,7 +229,7 @@ def test_rounds_of_publishing(tmp_path: Path) -> None:
 
 
 def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None:
-    """Another program, which does not know the property."""
+    """Change the table as another program would, which does not know the property."""
     main.iceberg.transaction().remove_properties(*TARGET).commit_transaction()
     main.refresh()
     change(main)
@@ -258,8 +259,8 @@ def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any,
 
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_deletes_converted_before_the_target_was_named_are_refused(tmp_path: Path, is_compacted: bool) -> None:
-    """MT-32: the conversion did not see the target's rows, so carrying them now would bring them back; jobs that
-    came after it, or a delete alone, make no difference."""
+    """MT-32: the conversion did not see the target's rows, so carrying them now would bring deleted rows back. Later
+    jobs, or a delete alone, make no difference."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
     main.create_branch("ingest")
@@ -321,7 +322,8 @@ def test_an_append_to_the_target_may_add_range_partitions(tmp_path: Path) -> Non
 
 
 def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
-    """MT-33: somebody appends to the target before each of the first commits, and writes to the branch: next round."""
+    """MT-33: another writer appends to the target and writes to the branch before each of the first commits: next
+    round."""
     main, ingest = branched(tmp_path)
     ingest.delete_prefix({"id1": "a", "id2": 3})
     writer, other = opened(tmp_path), opened(tmp_path, "ingest")
@@ -453,7 +455,7 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
 
 
 def test_base_survives_expiry(tmp_path: Path) -> None:
-    """MT-31, MT-1: the tag keeps the snapshot from which it is known what the target got."""
+    """MT-31, MT-1: the tag keeps the snapshot that shows what the target has received."""
     main, ingest = branched(tmp_path)
     main.maintenance.publish()
     ingest.refresh().upsert(rows("a", [1], "new"))
@@ -469,7 +471,7 @@ def test_base_survives_expiry(tmp_path: Path) -> None:
 
 
 def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
-    """MT-1, MT-31: the snapshot that both branches come from, though no ref is at it."""
+    """MT-1, MT-31: the common ancestor of both branches is kept, although no ref points to it."""
     main, ingest = branched(tmp_path)
     base = main.snapshot_id
     main.append(rows("m", [1]))
@@ -486,7 +488,7 @@ def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
 
 
 def test_a_target_that_is_not_there_and_one_of_which_nothing_is_known(tmp_path: Path) -> None:
-    """MT-1, MT-32: expiry keeps nothing for it, and publishing says why it does nothing."""
+    """MT-1, MT-32: expiry keeps nothing for it, and publishing reports why it does nothing."""
     main = keyed_table(tmp_path)
     main.create_branch("ingest").set_properties(**TARGET)
     ingest = opened(tmp_path, "ingest")

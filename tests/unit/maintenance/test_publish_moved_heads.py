@@ -74,7 +74,7 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
 
 
 def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
-    """LK-16: the branch got a delete since, which the target must not show."""
+    """LK-16: the branch has received a delete since, which the target must not show."""
     main, ingest = branched(tmp_path)
     main.maintenance.publish()
     ingest.refresh().append(rows("b", [1]))
@@ -86,7 +86,7 @@ def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
 
 
 def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-31, MT-33: after what came before them was carried."""
+    """MT-31, MT-33: rows that were added before them have been carried."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
     others = iter([lambda: opened(tmp_path).append(rows("late", [1]))])
@@ -102,7 +102,7 @@ def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, mo
 
 
 def test_target_moves_alone_where_nothing_was_to_be_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LK-16: rows come to the target in each round, and to the branch in the fourth, with a delete."""
+    """LK-16: rows are added to the target in each round, and to the branch in the fourth, with a delete."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
     numbers = count(1)
@@ -162,7 +162,7 @@ def name_no_target(directory: Path) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_target_that_is_named_no_more_is_not_moved(tmp_path: Path, number: int) -> None:
-    """MT-30, MT-32: the property goes before the tag, the carry or the conversion is committed."""
+    """MT-30, MT-32: the property is removed before the tag, the carry or the conversion is committed."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
@@ -186,7 +186,7 @@ def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, num
 
 
 def test_a_target_that_moves_while_its_files_are_carried_costs_no_round(tmp_path: Path) -> None:
-    """MT-31, MT-33: what came is carried too, before anything is converted."""
+    """MT-31, MT-33: concurrently added rows are carried too, before anything is converted."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 3})

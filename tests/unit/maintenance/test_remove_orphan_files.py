@@ -33,7 +33,7 @@ def local(table: tf.Table) -> Path:
 
 
 def leave(path: Path, *, age_days: float = 9, content: bytes = b"12345") -> str:
-    """A file that somebody left there."""
+    """Create a leftover file; returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     moment = time.time() - age_days * DAYS
@@ -221,7 +221,7 @@ def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
-    """MT-52: its location lies beside, and what its metadata names looks like orphans of the other one."""
+    """MT-52: its location is elsewhere, and the files in its metadata look like orphans of the other table."""
     table = busy_table(tmp_path)
     place = f"{table.location}/data/of-the-other"
     other = table.catalog.create_table("db.other", KEYED, properties={"write.data.path": place})
@@ -249,7 +249,7 @@ def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) ->
 
 
 def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
-    """MT-52: a copy in a directory of its own names files there."""
+    """MT-52: a copy of the metadata in another directory references files of the table."""
     table = busy_table(tmp_path)
     shutil.copytree(local(table) / "metadata", local(table) / "data" / "copy" / "metadata")
     age_everything(table)
@@ -352,7 +352,7 @@ def listed(table: tf.Table, scheme: str, *more: str) -> pa.Table:
 
 
 def test_list_of_somebody_else(tmp_path: Path) -> None:
-    """MT-50: other places are left out, and what the table names stays."""
+    """MT-50: other locations are ignored, and files that the table references stay."""
     table = busy_table(tmp_path)
     elsewhere = leave(tmp_path / "else" / "x.parquet")
     kept = files_on_disk(table)
@@ -386,7 +386,7 @@ def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(t
 
 
 def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-50: beside one that goes, and one that is too young to go."""
+    """MT-50: together with a file that is removed and a file that is too young."""
     table = busy_table(tmp_path)
     stays, goes = (leave(local(table) / "data" / name) for name in ("a.parquet", "b.parquet"))
     leave(local(table) / "data" / "young.parquet", age_days=1)
@@ -405,7 +405,7 @@ def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatc
 
 
 def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
-    """MT-50: another scheme stops the job, unless the caller says what it means."""
+    """MT-50: another scheme stops the job, unless the caller states that both are the same."""
     there = [ListedFile(f"{scheme}://a/t/data/{name}", 1, 0) for scheme, name in (("new", "x"), ("new", "y"))]
     named = ["old://a/t/data/x"]
 

@@ -262,7 +262,7 @@ def test_named_fields_are_those_of_one_spec_and_others_stay(tmp_path: Path) -> N
 
 
 def removed_entries(table: tf.Table) -> list[str]:
-    """Files that the head's manifests name although they are gone."""
+    """Removed files that the head's manifests still list."""
     view = table.view
     return [
         entry.file.file_path
@@ -274,7 +274,7 @@ def removed_entries(table: tf.Table) -> list[str]:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_entries_of_removed_files_leave(tmp_path: Path, version: str) -> None:
-    """MT-48: beside live files, and in manifests without any; they have bounds of rows that are deleted."""
+    """MT-48: both in manifests with live files and in manifests without any; they have bounds of deleted rows."""
     table = partitioned(tmp_path, properties={"format-version": version})
     table.maintenance.rewrite_manifests()
     table.maintenance.compact(where="id1 = 'a'", rewrite_all=True)

@@ -125,7 +125,8 @@ def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
 
 
 def test_what_names_a_file_that_left_leaves_along(tmp_path: Path) -> None:
-    """MT-10, MT-18: beside files that are folded; as a writer leaves it that planned before the file went."""
+    """MT-10, MT-18: together with files that are merged; a writer leaves it if it planned before the data file was
+    removed."""
     table = keyed_table(tmp_path)
     for letter in "ab":
         table.append(rows(letter, range(4)))

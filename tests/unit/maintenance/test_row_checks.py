@@ -21,7 +21,7 @@ MICROS = pa.timestamp("us")
 
 
 def entry(field_type: PrimitiveType, **stated: Any) -> DataFile:
-    """Of a file whose field 1 is so: `values`, `nulls` and `nans` are counts, `lower` and `upper` bounds."""
+    """A file with this field 1: `values`, `nulls` and `nans` are counts, `lower` and `upper` are bounds."""
     return DataFile(
         file_path="f.parquet",
         file_format="PARQUET",

@@ -190,7 +190,7 @@ def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
 
 
 def test_text_tells_what_each_job_does(tmp_path: Path) -> None:
-    """A dry run is there to be read."""
+    """The output of a dry run is meant for people."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])

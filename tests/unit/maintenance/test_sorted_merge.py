@@ -163,7 +163,7 @@ def test_every_key_type_is_merged_in_key_order(tmp_path: Path, name: str) -> Non
 
 
 def test_nanosecond_keys_need_no_python_type(tmp_path: Path) -> None:
-    """Python has no nanoseconds: as times these two would be equal or refused."""
+    """Python has no nanoseconds: as Python times these two would be equal or rejected."""
     early, late = 1_700_000_000_000_000_001, 1_700_000_000_000_000_002
     order = order_of(LongType())
     columns = [pa.array([late], pa.timestamp("ns")), pa.array([early], pa.timestamp("ns"))]

@@ -113,7 +113,7 @@ def test_the_thread_ends_when_nothing_is_due(tmp_path: Path) -> None:
 def test_a_table_that_is_purged_in_the_middle_of_a_round_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
-    """MT-101: what the round was about to read is gone."""
+    """MT-101: the files that the round was about to read are gone."""
     table = table_of(tmp_path, mode)
     replace_often(table, 3)
     plan = rounds.plan_levels
@@ -223,7 +223,7 @@ def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.M
 
 @contextmanager
 def waiting(table: tf.Table) -> Iterator[tf.Table]:
-    """A table that waits for the upkeep of a thread, which begins at the end of the block."""
+    """A table with pending background upkeep, which starts at the end of the block."""
     replace_often(table, 8)
     table.set_properties({"tableformat.upkeep": "background"})
     handle = another_handle(table).iceberg
@@ -234,7 +234,7 @@ def waiting(table: tf.Table) -> Iterator[tf.Table]:
 
 
 def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) -> None:
-    """MT-101: the properties of now count."""
+    """MT-101: the current properties count."""
     with waiting(table_of(tmp_path, "off")) as table:
         table.set_properties({"tableformat.upkeep": "off"})
     assert int(summary(table)["total-data-files"]) == 8
@@ -270,7 +270,8 @@ def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -
 
 
 def test_a_process_without_another_thread_commits_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: at the end of the interpreter, or at a limit of the system; and nobody waits for what nobody does."""
+    """MT-83: at the end of the interpreter, or at a limit of the system; and no caller waits for a round that never
+    runs."""
 
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -384,7 +385,7 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
 
 
 def test_row_deletes_of_a_base_leave_with_it(tmp_path: Path) -> None:
-    """MT-95: a file of another writer that names several data files, which no group takes along."""
+    """MT-95: a file of another writer that names several data files, which no single group removes."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(20_000)))
     for first in (0, 2_500, 5_000):
@@ -408,7 +409,7 @@ def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
 
 
 def test_neighbours_that_overlap_a_little_are_both_bases(tmp_path: Path) -> None:
-    """MT-81: what comes lies over the smaller one alone."""
+    """MT-81: the new files overlap only the smaller one."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(22_000)))
     table.append(rows("a", range(21_500, 41_500), "y"))

@@ -68,7 +68,7 @@ def test_a_child_of_a_fork_finds_no_lock_that_the_thread_held(tmp_path: Path, mo
 
 
 def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> None:
-    """MT-86: nobody would take it up again."""
+    """MT-86: no other process would finish it."""
     table = table_of(tmp_path, {"tableformat.history.max-snapshots": "3"})
     append_often(table, 40)
     table.set_properties({"tableformat.upkeep": "background"})

@@ -18,7 +18,7 @@ from tableformat.maintenance.upkeep import rounds
 from tableformat.maintenance.upkeep.background import BACKGROUND, Background
 
 PATIENCE = 15
-"""Seconds for what comes at once, but where something is broken."""
+"""A timeout in seconds for events that happen at once unless something is broken."""
 
 
 def table_of(directory: Path, mode: str) -> tf.Table:
@@ -147,7 +147,7 @@ class Held:
         yield from ()
 
     def tell(self) -> None:
-        """Until progress was reported once more, which the round outlived."""
+        """Wait until the round has reported progress once more and continued."""
         for _ in range(2):
             self.told.clear()
             assert self.told.wait(PATIENCE)
@@ -229,7 +229,7 @@ def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest
 def test_a_fork_goes_on_beside_a_removal_that_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MT-86: and says so."""
+    """MT-86: and a warning is logged."""
     held = Held(UNNEEDED_FILES)
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     monkeypatch.setattr(background_module, "_FORK_PATIENCE_SECONDS", 0.01)
@@ -263,7 +263,7 @@ def test_a_round_that_forks_does_not_wait_for_itself(
 
 
 def test_one_thread_does_what_comes_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: then it ends, and another one is started for what comes later. The interpreter waits for both."""
+    """MT-86: then it ends, and another thread is started for later commits. The interpreter waits for both."""
     recorded, clock = Recorded(), Clock()
     monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
     monkeypatch.setattr(background_module, "time", clock)
@@ -283,7 +283,7 @@ def test_one_thread_does_what_comes_within_a_second(tmp_path: Path, monkeypatch:
 
 
 def test_the_thread_is_woken_for_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: and for what waited until a fork was over, before it looks by itself."""
+    """MT-86: also for work that waited until a fork was over, before the thread checks by itself."""
     recorded = Recorded()
     monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
     monkeypatch.setattr(background_module, "_LOOK_SECONDS", 2 * PATIENCE)
@@ -325,7 +325,7 @@ def test_an_exit_in_a_round_is_a_failure_of_that_round(tmp_path: Path, monkeypat
 def test_a_thread_whose_start_was_cut_short_is_started_with_the_next_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MT-86: by Ctrl-C in a notebook, which goes on."""
+    """MT-86: by Ctrl-C in a notebook, which continues."""
     recorded = Recorded()
     monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
     table, background = table_of(tmp_path, "background"), Background()

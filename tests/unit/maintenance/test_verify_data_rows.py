@@ -108,7 +108,7 @@ def test_of_an_equality_delete_file_only_the_delete_columns_matter(tmp_path: Pat
 
 
 def test_an_equality_delete_of_a_partition_needs_no_column_of_its_source(tmp_path: Path) -> None:
-    """MT-75: its partition is what its entry says."""
+    """MT-75: the entry states its partition."""
     table = keyed_table(tmp_path, partition_by=("bucket(64, payload)",))
     table.append(rows("a", range(4)))
     table.delete_rows(rows("a", [1]).select(["id1", "id2"]))
@@ -119,7 +119,7 @@ def test_an_equality_delete_of_a_partition_needs_no_column_of_its_source(tmp_pat
 
 
 def copied(delete: DeleteFile) -> str:
-    """Its content at another place."""
+    """Copy its content to another location."""
     location = delete.file_path.replace(".parquet", "-copy.parquet")
     path_of(location).write_bytes(path_of(delete.file_path).read_bytes())
     return location

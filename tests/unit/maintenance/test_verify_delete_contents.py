@@ -1,4 +1,5 @@
-"""Verification of the delete files of other writers, and of findings that are reported beside another one (MT-75)."""
+"""Verification of the delete files of other writers, and of findings that are reported in addition to another one
+(MT-75)."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def test_more_positions_than_the_entry_states(tmp_path: Path) -> None:
 def test_bounds_of_spans_may_be_wider_and_leave_none_out(
     tmp_path: Path, upper: tuple[str, int] | None, stated: dict[str, str], told: list[str]
 ) -> None:
-    """RD-6, FM-15: a side that is open has no bound, and one that says nothing rules nothing out."""
+    """RD-6, FM-15: an open side has no bound, and a missing bound rules out nothing."""
     table = two_files(tmp_path)
     table.delete_range(lower=("a", 1), upper=upper)
     bounds = {f"{side}_bounds": {1: stated[side].encode()} if side in stated else None for side in ("lower", "upper")}

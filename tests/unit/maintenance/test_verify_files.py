@@ -187,7 +187,7 @@ class TestOrder:
     def test_swapped_rows_under_a_sort_marker(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int
     ) -> None:
-        """MT-74, RD-11: also where the fall lies between two batches."""
+        """MT-74, RD-11: also if the first unsorted row is at the start of a batch."""
         table = table_of(tmp_path)
         assert SORTED_BY in pq.read_metadata(path_of(only_data_file(table).file_path)).metadata
         monkeypatch.setattr(data_rows, "_BATCH_ROWS_MAX", batch_rows)
@@ -397,7 +397,7 @@ class TestVectors:
 
 class TestEqualityDeletes:
     def test_bounds_and_columns(self, tmp_path: Path) -> None:
-        """MT-75: bounds decide which data files meet the delete."""
+        """MT-75: bounds decide to which data files the delete applies."""
         table = table_of(tmp_path)
         table.delete_rows(pa.table({"payload": ["first", "other"]}))
         assert table.verify(deep=True).findings == ()

@@ -70,7 +70,7 @@ def test_a_clean_table_of_version_3(v3: tf.Table) -> None:
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("order", ["table first", "staged first"])
 def test_a_file_that_was_cherry_picked_has_a_number_in_each_snapshot(tmp_path: Path, version: str, order: str) -> None:
-    """MT-72, SP-24: the staged snapshot is there beside the published one."""
+    """MT-72, SP-24: the staged snapshot exists together with the published one."""
     made = keyed_table(tmp_path, properties={"format-version": version})
     made.append(rows("a", range(4)))
     made.create_branch("audit")
@@ -250,7 +250,7 @@ class TestManifests:
         assert "its list states" in found.findings[0].what.lower()
 
     def test_sequence_numbers_of_entries(self, table: tf.Table) -> None:
-        """MT-72, DA-9: also where other manifests state another number of the file."""
+        """MT-72, DA-9: also if other manifests state another sequence number for the file."""
         alter_files(table, lambda file: replace(file, sequence_number=9) if isinstance(file, DataFile) else file)
         assert set(kinds(table.verify())) == {"wrong-sequence-number"}
 
@@ -362,7 +362,7 @@ class TestSnapshots:
             file.file_path for file in live_data_files(v3)
         ]
         assert live_tuples(v3) == before
-        # The snapshot before still has it, and says so.
+        # The snapshot before still has it, and verification reports it.
         later = [each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR]
         assert [each.command for each in later] == [None]
         assert "dropped 1 delete file that matches nothing" in str(mended)
@@ -388,7 +388,7 @@ class TestSnapshots:
         assert "or newer than it" in the_finding(v3.verify(), FindingKind.DANGLING_VECTOR).what
 
     def test_a_dead_position_delete_and_its_repair(self, table: tf.Table) -> None:
-        """MT-73, MT-77: also when its file is not there any more."""
+        """MT-73, MT-77: also if its file no longer exists."""
         table.maintenance.convert_deletes()
         deletes = live_delete_files(table)
         assert [each.kind for each in deletes] == [DeleteKind.POSITION]

@@ -32,7 +32,7 @@ def version_3(directory: Path, *sizes: int) -> tf.Table:
 
 
 def first_row_ids(*ids: int) -> Callable[[Any], Any]:
-    """Of the data files of `version_3`, in their order."""
+    """Set the first row ids of the data files of `version_3`, in order."""
 
     def change(entry: Any) -> Any:
         file = entry.file
@@ -184,7 +184,7 @@ def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_below_zero_are_none(tmp_path: Path, stated: dict[str, int], told: set[str]) -> None:
-    """MT-72: of rows, where none is a number too, and of bytes."""
+    """MT-72: negative row counts, for which zero is valid, and negative sizes in bytes."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
     alter_files(table, lambda file: replace(file, **stated))

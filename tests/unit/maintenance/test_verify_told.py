@@ -30,7 +30,7 @@ def two_files(directory: Path, version: str = "2") -> tf.Table:
 
 
 def stating(**changes: Any) -> Callable[[Any], list[Any]]:
-    """Of the only partition field of each manifest."""
+    """Change the only partition field in the summary of each manifest."""
 
     def change(manifest: Any) -> list[Any]:
         (summary,) = manifest.partitions
@@ -56,7 +56,7 @@ def stating(**changes: Any) -> Callable[[Any], list[Any]]:
 def test_bounds_of_partitions_hold_with_one_side_open(
     tmp_path: Path, lower: bytes | None, upper: bytes | None, is_sound: bool
 ) -> None:
-    """MT-72: a summary without bounds says that all values are null or NaN."""
+    """MT-72: a summary without bounds states that all values are null or NaN."""
     table = keyed_table(tmp_path, partition_by=("id1",))
     table.append(rows("b", range(3)))
     alter_manifests(table, stating(lower_bound=lower, upper_bound=upper))
@@ -67,7 +67,7 @@ def test_bounds_of_partitions_hold_with_one_side_open(
 def test_a_partition_of_nan_is_where_the_summary_leaves_room(
     tmp_path: Path, contains_nan: bool | None, is_sound: bool
 ) -> None:
-    """MT-72: bounds leave NaN out, and older writers do not say."""
+    """MT-72: bounds do not cover NaN, and older writers do not record it."""
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("db")
     schema = pa.schema({"x": pa.float64()})
@@ -93,7 +93,7 @@ def test_a_partition_of_nan_is_where_the_summary_leaves_room(
 def test_numbers_rise_from_the_data_to_its_commit_and_the_manifest(
     tmp_path: Path, number: int, added: int | None, is_sound: bool
 ) -> None:
-    """DA-9: in a manifest of number 2 whose smallest is 1."""
+    """DA-9: in a manifest with sequence number 2 and minimum 1."""
     table = two_files(tmp_path)
     view = table.view
     manifest = replace(manifests_of(view)[0], sequence_number=2, min_sequence_number=1)
@@ -150,7 +150,8 @@ def test_a_table_without_a_catalog_is_verified_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
-    """MT-77: what older snapshots have, and what no repair mends; a dry run tells the same of the head."""
+    """MT-77: findings in older snapshots, and findings that no repair fixes; a dry run reports the same for the
+    head."""
     table = two_files(tmp_path, version)
     table.delete("id2 = 1", mode="scan")
     gone = live_data_files(table)[0].file_path
