@@ -26,7 +26,7 @@ def everything(directory: Path) -> set[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> tf.Table:
-    """The table of a copy of the lake, beside the original."""
+    """The table in a copy of the lake, next to the original."""
     keyed_table(tmp_path).append(rows("a", range(3)))
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
     return tf.open_catalog(str(tmp_path / "copy")).load_table("db.t")
@@ -134,7 +134,7 @@ def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: P
 
 
 def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Path) -> None:
-    """CP-25: nobody else commits to it."""
+    """CP-25: no other catalog commits to it."""
     table = keyed_table(tmp_path)
     with tf.open_catalog(str(tmp_path / "other")) as other:
         other.create_namespace("db")
@@ -154,7 +154,8 @@ def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Pat
 def test_a_file_above_that_is_called_as_a_catalog_is(
     tmp_path: Path, statements: list[str] | None, is_refused: bool
 ) -> None:
-    """CP-25: what has no table there stops nobody; one that cannot be read may have it."""
+    """CP-25: a file that is not a catalog with the table does not prevent writes; a file that cannot be read may be
+    one."""
     if statements is None:
         (tmp_path / "catalog.db").write_text("a list of books")
     else:

@@ -219,7 +219,7 @@ def test_transactions_of_pyiceberg_work_as_before(catalog: EmbeddedCatalog) -> N
 
 
 def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None:
-    """Those of range deletes included, on which PyIceberg's own purge fails."""
+    """Including range delete files, for which PyIceberg's own purge fails."""
     table = new_table(catalog)
     table = commit_change(table, append(data_file(table, "a.parquet", [1]))).table
     delete = range_delete(table, "r.parquet")

@@ -80,7 +80,7 @@ CHANGES: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("what", ["the lake", "its file"])
 def test_a_lake_that_is_moved_away_is_an_error_until_it_is_back(tmp_path: Path, table: tf.Table, what: str) -> None:
-    """LK-28: nothing is committed to the file of before, nor written where it was."""
+    """LK-28: nothing is committed to the former file, or written to its former location."""
     catalog = cast(tf.Catalog, table.catalog)
     moved = (tmp_path / "lake") if what == "the lake" else (tmp_path / "lake" / "catalog.db")
     away = moved.with_name("away")
@@ -116,7 +116,7 @@ def test_commits_go_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Ta
 
 
 def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: an error, since nobody would find the commit."""
+    """LK-28: an error is raised, because the commit could not be found by anyone."""
     shutil.rmtree(tmp_path / "lake")
     tf.open_catalog(str(tmp_path / "lake")).close()
     with pytest.raises(TableFormatError, match="does not exist"):
@@ -180,7 +180,7 @@ def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
 
 
 def test_where_the_lake_is_at_home_is_looked_up_anew(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28, LK-3: a lake from elsewhere that took the place is a moved one, and its tables are found in it."""
+    """LK-28, LK-3: if another lake now has this path, it counts as a moved lake, and its tables are found in it."""
     other = keyed_table(tmp_path / "other")
     other.append(rows("o", [1]))
     cast(tf.Catalog, other.catalog).close()
@@ -195,7 +195,7 @@ def test_where_the_lake_is_at_home_is_looked_up_anew(tmp_path: Path, table: tf.T
 
 
 def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: a handle from after the backup goes on at what the backup has."""
+    """LK-28: a handle that is newer than the backup continues with the contents of the backup."""
     shutil.copytree(tmp_path / "lake", tmp_path / "backup")
     table.append(rows("b", [1]))
     shutil.rmtree(tmp_path / "lake")
@@ -221,7 +221,7 @@ def test_what_was_attached_and_the_command_line(tmp_path: Path, table: tf.Table)
 
 
 def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: where the lake is gone the catalog is an error, and a handle reads what files are there."""
+    """LK-28: if the lake is gone, the catalog raises an error, and a handle reads the remaining files."""
     pickled = pickle.dumps((table.catalog, table))
     (tmp_path / "lake" / "catalog.db").rename(tmp_path / "away")
     catalog, handle = pickle.loads(pickled)
@@ -270,7 +270,7 @@ def test_a_relative_uri_is_followed_from_where_it_was_opened(tmp_path: Path, mon
 
 
 def test_a_copy_that_was_relocated_to_the_place_of_the_original(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28, LK-8: a restored lake, whose metadata says where it is."""
+    """LK-28, LK-8: a restored lake, whose metadata has its current location."""
     catalog = cast(tf.Catalog, table.catalog)
     relocate_to(catalog.iceberg, str(tmp_path / "backup"), {})
     (tmp_path / "lake").rename(tmp_path / "former")

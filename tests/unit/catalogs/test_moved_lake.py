@@ -27,7 +27,7 @@ ROWS = [("a", 0, "x"), ("a", 2, "x")]
 
 
 def make_lake(directory: Path) -> tf.Table:
-    """`db.t` with a range delete and positions, beside a table that lies outside of the lake."""
+    """Create `db.t` with a range delete and positions, and a table that lies outside the lake."""
     table = keyed_table(directory)
     table.append(rows("a", range(3)))
     table.delete("id2 = 1", mode="scan")
@@ -40,7 +40,7 @@ def make_lake(directory: Path) -> tf.Table:
 
 
 def everything(directory: Path) -> dict[str, bytes]:
-    """The SQLite file apart: its log comes and goes."""
+    """The content of all files except the SQLite files, because SQLite creates and removes its log."""
     return {
         str(path): path.read_bytes()
         for path in directory.rglob("*")
@@ -138,7 +138,7 @@ def test_a_catalog_file_that_was_copied_alone_reads_the_tables_where_they_are(tm
 
 
 def test_a_lake_of_an_older_version_is_found_by_its_files(moved: tf.Catalog, tmp_path: Path) -> None:
-    """LK-3: its SQLite file does not say where it was made."""
+    """LK-3: its SQLite file does not state where it was created."""
     moved.close()
     with sqlite3.connect(tmp_path / "new" / "place" / "catalog.db") as connection:
         connection.execute("DROP TABLE tableformat_lake")
@@ -185,7 +185,7 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[], Path]]:
 
 
 def test_a_lake_that_is_mounted_read_only_is_read(tmp_path: Path, mounted: Callable[[], Path]) -> None:
-    """LK-3, LK-5: a mount is another place for the lake as well."""
+    """LK-3, LK-5: a mount also changes the location of the lake."""
     make_lake(tmp_path)
     place = mounted()
     before = everything(tmp_path / "lake")

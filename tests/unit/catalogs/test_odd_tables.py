@@ -129,7 +129,7 @@ def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: P
 
 
 def test_data_files_with_shapes_are_left_to_others(tmp_path: Path) -> None:
-    """FM-22: they had bounds of bytes, where Iceberg's are of points, and its readers would have missed rows."""
+    """FM-22: such files had bounds of bytes, but Iceberg's bounds are points, so its readers would have missed rows."""
     table = keyed_table(tmp_path)
     assert table.catalog is not None
     schema = Schema(NestedField(1, "at", GeometryType(), required=False))

@@ -92,7 +92,8 @@ def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str],
 
 
 def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path) -> None:
-    """LK-25: two tables, whose files lie in one directory; and a table whose metadata is lost by an older one."""
+    """LK-25: two tables with files in one directory; and a table whose metadata is lost, registered with an older
+    metadata file."""
     with tf.open_catalog(str(tmp_path / "lake")) as lake:
         lake.create_namespace("db")
         dropped = lake.create_table("db.t", pa.schema([("id", pa.int64())]))

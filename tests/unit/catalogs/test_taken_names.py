@@ -67,7 +67,7 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
 
 
 def test_a_table_gets_no_directory_of_one_that_was_renamed(tmp_path: Path) -> None:
-    """LK-18: orphan removal was refused for both of them."""
+    """LK-18: orphan removal used to be rejected for both tables."""
     catalog = tf.open_catalog(str(tmp_path))
     catalog.create_namespace("db")
     first = catalog.create_table("db.a_%", pa.schema({"id": pa.int64()}))

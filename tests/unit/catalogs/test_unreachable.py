@@ -44,7 +44,7 @@ class _Service(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def away() -> Iterator[tf.Catalog]:
-    """A catalog whose service answered once, and is gone."""
+    """A catalog whose service answered once and then went away."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -95,7 +95,7 @@ def test_table_that_was_loaded_before_names_the_catalog(away: tf.Catalog, tmp_pa
 
 @pytest.mark.parametrize("kind", ["lake", "sql"])
 def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """LK-11: what a database answers stays what it is; a connection that is refused is an outage."""
+    """LK-11: errors that a database returns keep their class; a refused connection is an outage."""
     if kind == "lake":
         catalog = tf.open_catalog(str(tmp_path / "lake"))
     else:
@@ -124,7 +124,7 @@ def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_creation_that_got_no_answer(away: tf.Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """CP-13: the table may be there, and the error says how to find out."""
+    """CP-13: the table may exist, and the error says how to find out."""
 
     class Creation:
         def commit_transaction(self) -> None:

@@ -190,7 +190,7 @@ def test_table_without_snapshots_has_no_changes(table: tf.Table) -> None:
 
 
 def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None:
-    """CF-1: the error tells what is wrong with it."""
+    """CF-1: the error names the problem."""
     first = table.append(rows("A", 1)).snapshot_id
     second = table.append(rows("A", 2)).snapshot_id
     with pytest.raises(InvalidArgumentError, match=f"{first} is the older one"):
@@ -211,7 +211,8 @@ def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None
 
 
 def test_target_of_publishing_tells_what_the_branch_did(tmp_path: Path) -> None:
-    """CF-1: its line is the branch's, with what others appended to it where the branch was given it."""
+    """CF-1: its history is the history of the branch. Commits that others appended to the target are in it at the
+    position at which the branch received them."""
     catalog = new_catalog(tmp_path)
     table = new_table(catalog, 2)
     start = table.append(rows("A", 1, 2)).snapshot_id
@@ -331,7 +332,7 @@ def test_only_files_that_a_new_delete_reaches_are_opened(table: tf.Table) -> Non
 
 
 def test_append_plans_its_own_files_only(table: tf.Table) -> None:
-    """CF-7: deletes that are older cannot reach them."""
+    """CF-7: older deletes cannot apply to them."""
     table.append(rows("A", 1))
     table.delete_prefix({"region": "A"})
     before = table.snapshot_id
@@ -342,7 +343,7 @@ def test_append_plans_its_own_files_only(table: tf.Table) -> None:
 
 
 def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
-    """To another process, which finds the same positions."""
+    """To another process, which gets the same positions."""
     table.append(rows("A", 1, 2, 3))
     table.delete("id = 1", mode="scan")
     table.delete_prefix({"region": "A", "id": 2})
@@ -355,7 +356,7 @@ def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
 
 
 def test_every_form_gives_the_same_events(table: tf.Table) -> None:
-    """As a scan: batches, DuckDB with filters pushed down, polars, pandas, a limit, a count."""
+    """The same forms as a scan: batches, DuckDB with filters pushed down, polars, pandas, a limit, a count."""
     table.append(rows("A", 1, 2, 3))
     table.delete_prefix({"region": "A", "id": 2})
     feed = table.changes()
@@ -399,7 +400,7 @@ def test_deletes_of_nothing_are_told_of_a_table_with_uuids_inside_of_structs(tmp
 
 
 def test_follower_that_takes_range_after_range_has_the_table(tmp_path: Path) -> None:
-    """CF-6: deletes and inserts applied by key; each range begins where the last one ended."""
+    """CF-6: deletes and inserts are applied by key; each range starts at the end of the previous one."""
     catalog = new_catalog(tmp_path)
     table, copy = new_table(catalog, 3), new_table(catalog, 2, name="copy")
     seen = None

@@ -85,7 +85,7 @@ def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> 
 
 
 def table_by_year(directory: Path) -> tf.Table:
-    """With a column beside the key that can be dropped."""
+    """A table with a column outside the key that can be dropped."""
     catalog = tf.open_catalog(str(directory / "by_year"))
     catalog.create_namespace("db")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)

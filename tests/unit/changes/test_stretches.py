@@ -135,7 +135,7 @@ def test_a_file_that_is_named_more_than_once_has_its_events_as_often(
 
 
 def test_few_events_need_few_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit is reached by short stretches, and no snapshot behind them is compared with its parent."""
+    """Short stretches suffice to reach a limit, and later snapshots are not compared with their parents."""
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("A", *range(40)))
     for number in range(19):

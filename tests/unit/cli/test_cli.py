@@ -351,7 +351,7 @@ class TestQuery:
         ],
     )
     def test_statement_that_would_change_the_catalog_is_refused(self, lake: Lake, sql: str) -> None:
-        """DuckDB would make the table in its memory, and it were gone with the command."""
+        """DuckDB would create the table in memory, and it would be gone at the end of the command."""
         error = lake.error("query", sql)
         assert "`query` reads the tables of the catalog" in error["message"]
         assert lake.run("ls").stdout == "db.calendars\ndb.empty\n"

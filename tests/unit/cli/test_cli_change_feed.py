@@ -21,7 +21,7 @@ def snapshot_ids(lake: Lake) -> list[int]:
 
 
 def test_rows_that_were_deleted_and_added_are_printed_in_order(lake: Lake) -> None:
-    """CF-6: twelve rows come, three go."""
+    """CF-6: twelve rows are added, three are deleted."""
     lines = lake.run("changes", TABLE, "--columns", "_change_type,_commit_version,id1,num_cal").stdout.splitlines()
     assert lines[0].split() == ["_change_type", "_commit_version", "id1", "num_cal"]
     told = [tuple(line.split()[:3]) for line in lines if "insert" in line or "delete" in line]

@@ -336,7 +336,7 @@ def test_table_without_a_key(tmp_path: Path) -> None:
 
 
 def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
-    """CP-83: deletes and loads fail where rows came into what they delete."""
+    """CP-83: deletes and loads fail if rows were added to the scope that they delete."""
     read = str(snapshot_id(lake))
     rows = tmp_path / "rows.json"
     rows.write_text('{"id1": "A", "id2": 9, "num_cal": 9, "ts": null, "amount": null, "note": "x"}\n')

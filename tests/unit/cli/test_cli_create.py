@@ -16,7 +16,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_a_table_is_created_with_range_partitions(lake: Lake) -> None:
-    """RP-23: ranges as text, each in an option of its own."""
+    """RP-23: ranges as text, each in a separate option."""
     columns = ("year int required", "amount decimal(10, 2)", "place name string")
     run = lake.run(
         *("create", "db.sales", *columns, "--key", "year, place name", "--range-on", "year"),
@@ -54,7 +54,7 @@ def test_columns_are_those_of_a_file(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_the_lake_and_the_namespace_are_made_where_that_is_asked_for(lake: Lake, tmp_path: Path) -> None:
-    """Somebody who has only the command line begins with nothing."""
+    """A user who has only the command line starts with nothing."""
     elsewhere = Lake(tmp_path / "new")
     assert "`tableformat create --parents`" in elsewhere.error("create", "db.t", "id long")["message"]
     assert not (tmp_path / "new").exists()

@@ -56,7 +56,7 @@ def rows(lake: Lake) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
 def test_values_become_those_of_the_columns(lake: Lake, tmp_path: Path, name: str) -> None:
-    """Text that looks like a number stays text; what is empty, or not there in a row, is null."""
+    """Text that looks like a number stays text; empty or missing values are null."""
     loaded = lake.json("load", "db.t", tmp_path / name)
     assert (loaded["added_row_count"], loaded["files"]) == (2, [str(tmp_path / name)])
     assert rows(lake) == ROWS

@@ -40,7 +40,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture(scope="module")
 def made_ill(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake, and beside it a copy to put in its place again, which is many commits faster."""
+    """A lake, with a copy that restores it, which saves many commits."""
     directory = tmp_path_factory.mktemp("ill")
     table = keyed_table(
         directory,
@@ -77,7 +77,7 @@ class Terminal:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, *answers: bool) -> list[str]:
-    """Someone at a terminal who gives these answers; the questions that were asked."""
+    """Simulate a terminal user who gives these answers; returns the questions that were asked."""
     asked: list[str] = []
     waiting = list(answers)
 
@@ -96,7 +96,7 @@ def keys(lake: Lake, name: str) -> list[Any]:
 
 
 def snapshot_ids(lake: Lake) -> list[int]:
-    """Those of the history of `TABLE`, the newest first."""
+    """The snapshot ids in the history of `TABLE`, newest first."""
     return [each["snapshot_id"] for each in lake.json("history", TABLE)["snapshots"]]
 
 

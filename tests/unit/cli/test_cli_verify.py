@@ -77,7 +77,7 @@ def test_one_snapshot_and_a_path(lake: Lake) -> None:
 
 
 def test_repair(lake: Lake) -> None:
-    """MT-77: warnings end with status 0; a dry run tells, and the command of the finding repairs."""
+    """MT-77: warnings end with status 0; a dry run reports, and the command in the finding repairs."""
     with lake.table() as table:
         table.delete("id1 = 'C' AND num_cal = 0", mode="scan")
         (delete,) = (each for each in live_delete_files(table) if each.equality_ids is None)

@@ -1,4 +1,4 @@
-"""Readers that are run over the corpus: right, refused, wrong or crashed; their output, and the matrix of results."""
+"""Readers that are run over the corpus: right, rejected, wrong or crashed; their output, and the matrix of results."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_command_line(tmp_path: Path, fake: Path) -> None:
 
 
 def test_a_reader_that_is_not_there_is_left_out_where_that_is_asked_for(fake: Path) -> None:
-    """One that is measured goes on, and the reason is printed."""
+    """The measurement of the other readers continues, and the reason is printed."""
     arguments = ["corpus", "check", "--case", "null-matches-null", "--reader", f"fake={sys.executable} {fake} reads"]
     missing = ["--reader", "gone=./no/such/program", "--reader", f"ends={sys.executable} -c pass"]
     status, _, stderr = run(*arguments, *missing)

@@ -103,7 +103,7 @@ def test_partitions_as_they_are_given_to_create_table() -> None:
 
 
 def test_change_counts_range_deletes_once() -> None:
-    """Other readers count a range delete as an equality delete (RD-6); people want it told once."""
+    """Other readers count a range delete as an equality delete (RD-6); the display counts it once."""
     both = {"added-equality-delete-files": "3", "added-range-delete-files": "2", "added-records": "1"}
     assert change_text(both) == "+1 row, +1 equality delete, +2 range deletes"
     assert change_text({"removed-delete-files": "1", "deleted-records": "5"}) == "-5 rows, -1 delete"

@@ -63,7 +63,7 @@ def writing(directory: Path) -> Iterator[list[int]]:
 
 
 def test_a_query_sees_both_tables_before_a_commit_or_after_it(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """CP-80: at each `attach` and each `refresh`, as of now and as of a moment."""
+    """CP-80: at each `attach` and each `refresh`, for the current state and for a past time."""
     with writing(tmp_path) as written, duckdb.connect() as connection:
         tf.duckdb.attach(connection, catalog)
         seen = [sums(connection)]

@@ -309,7 +309,8 @@ _KEPT = "1.25::DECIMAL(9, 2); 100::DECIMAL(4, 1); 1.250::DECIMAL; 1::TINYINT"
 
 
 class TestNumbersOfTheirOwnType:
-    """A condition means for `where=`, and so for DELETE, what it means for DuckDB: the rows that are shown go."""
+    """A condition has the same meaning in `where=`, and so in DELETE, as in DuckDB: DELETE removes the rows that SELECT
+    returns."""
 
     @pytest.fixture
     def numbers(self, attached: Attached) -> Attached:
@@ -371,7 +372,7 @@ class TestNumbersOfTheirOwnType:
 
 class TestStatesThatAreAttached:
     def test_changes_go_to_the_branch(self, attached: Attached) -> None:
-        """They went to `main`, which the connection does not show."""
+        """They used to go to `main`, which the connection does not show."""
         attached.table.create_branch("work")
         tf.duckdb.attach(attached.connection, attached.catalog, name="work", branch="work")
         attached.run("DELETE FROM work.db.items WHERE id = 1")
@@ -419,7 +420,7 @@ def test_statements_that_duckdb_would_keep_in_its_memory_are_refused(attached: A
 
 
 def test_statements_about_other_databases_are_duckdbs(attached: Attached) -> None:
-    """Also where the catalog is the current database, and its tables are named without it."""
+    """Also if the catalog is the current database, and its tables are named without it."""
     attached.run("CREATE TABLE mine AS SELECT 1 AS id")
     attached.run("UPDATE mine SET id = 2")
     attached.run("CREATE TABLE memory.other AS FROM mine")

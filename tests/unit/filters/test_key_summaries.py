@@ -91,7 +91,7 @@ def test_a_column_without_a_summary_may_hold_anything() -> None:
 
 
 def test_bounds_of_uuids_are_trusted_as_far_as_those_of_files() -> None:
-    """Some writers order uuids by signed numbers: a lower bound of 80 or more says nothing of lower ones."""
+    """Some writers order uuids as signed numbers: a lower bound of 80.. or more does not rule out smaller ones."""
     column = NestedField(1, "id", UUIDType(), required=False)
     low = replace(data_file(0, 0), lower_bounds={1: bytes([5] * 16)}, upper_bounds={1: bytes([0x85] * 16)})
     odd = replace(low, lower_bounds={1: bytes([0x90] * 16)})

@@ -210,6 +210,6 @@ def test_other_objects_are_refused() -> None:
 
 
 def test_names_in_backticks_are_names() -> None:
-    """As Spark has them, and the CHECK constraints that a table tells."""
+    """As in Spark, and in the CHECK constraints that a table displays."""
     assert parse_where("`Mixed Case` = 1 AND `id` > 2", SCHEMA) == parse_where('"Mixed Case" = 1 AND id > 2', SCHEMA)
     assert parse_where("name = '`'", SCHEMA) == EqualTo("name", "`")

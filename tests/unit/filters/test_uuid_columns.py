@@ -70,7 +70,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("where", "expected"), FILTERS)
 def test_filters_compare_unsigned_bytes(table: tf.Table, where: str, expected: list[int]) -> None:
-    """As DuckDB and Spark do, in scans, counts and the change feed."""
+    """The same as in DuckDB and Spark, in scans, counts and the change feed."""
     assert live_values(table, "n", where=where, columns=["n"]) == expected
     assert table.scan(where=where).count() == len(expected)
     assert sorted(table.changes(where=where, columns=["n"]).to_arrow()["n"].to_pylist()) == expected

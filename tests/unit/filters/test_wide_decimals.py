@@ -33,7 +33,7 @@ LAYOUTS = {
 
 @pytest.fixture(params=LAYOUTS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
-    """Each value as the key and, in the other order, beside it."""
+    """Each value as the key and, in reverse order, in another column."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     created = catalog.create_table("db.t", SCHEMA, key=["k"], properties=LAYOUTS[request.param])

@@ -35,7 +35,7 @@ def filled(backend: FaultyCatalog, version: int) -> tf.Table:
 
 
 def once(backend: FaultyCatalog, interfere: Callable[[tf.Table], object]) -> None:
-    """Before the next commit reaches the catalog, another handle of the table does something."""
+    """Run `interfere` on another handle of the table before the next commit reaches the catalog."""
 
     def before() -> None:
         backend.before = None
@@ -55,7 +55,7 @@ def assert_only_vectors(table: tf.Table) -> None:
 
 
 def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(faulty: FaultyCatalog) -> None:
-    """CP-19: without running the verb again."""
+    """CP-19: without running the operation again."""
     table = filled(faulty, 2)
     once(faulty, lambda other: other.upgrade())
     result = table.delete("id = 2 OR id = 3", mode="scan")
@@ -65,7 +65,7 @@ def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(fa
 
 
 def test_a_transaction_that_cannot_be_run_again_survives_an_upgrade(faulty: FaultyCatalog) -> None:
-    """CP-19: its rows come from a reader that is used up."""
+    """CP-19: its rows come from a reader that is exhausted."""
     table = filled(faulty, 2)
     once(faulty, lambda other: other.upgrade())
     with table.transaction() as transaction:
@@ -91,7 +91,7 @@ def test_a_conversion_survives_an_upgrade(faulty: FaultyCatalog) -> None:
 
 
 def test_rows_deleted_by_position_just_before_the_upgrade_are_not_lost(faulty: FaultyCatalog) -> None:
-    """CP-10, CP-19: a vector made of our positions alone would bring their row back, so the verb runs again."""
+    """CP-10, CP-19: a vector with only our positions would bring their row back, so the operation runs again."""
     table = filled(faulty, 2)
 
     def interfere(other: tf.Table) -> None:
@@ -118,7 +118,7 @@ def test_a_blind_write_survives_an_upgrade(faulty: FaultyCatalog) -> None:
 
 
 def test_two_writers_delete_rows_of_one_file(faulty: FaultyCatalog) -> None:
-    """CP-10: the second vector must hold the rows of the first one; the verb runs again."""
+    """CP-10: the second vector must contain the rows of the first one; the operation runs again."""
     table = filled(faulty, 3)
     once(faulty, lambda other: other.delete("id = 4", mode="scan"))
     table.delete("id = 2", mode="scan")
@@ -160,7 +160,7 @@ def test_a_conversion_meets_a_new_vector(faulty: FaultyCatalog) -> None:
 
 
 def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
-    """CP-4: a change that folds an entry which is gone would fold what no longer holds."""
+    """CP-4: a change that merges a removed entry would merge outdated positions."""
     table = filled(faulty, 3)
     table.delete("note = 'a4'", mode="scan")
     (old,) = vectors(table).values()

@@ -210,7 +210,7 @@ def test_a_vector_leaves_with_the_last_row_of_its_file(tmp_path: Path) -> None:
 
 
 def test_the_vector_of_another_file_stays(tmp_path: Path) -> None:
-    """CP-20: its rows would come back."""
+    """CP-20: otherwise its rows would come back."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3))
     table.append(rows("b", 1, 2))
@@ -220,7 +220,7 @@ def test_the_vector_of_another_file_stays(tmp_path: Path) -> None:
 
 
 def test_the_summary_counts_a_vector_by_its_own_bytes(tmp_path: Path) -> None:
-    """As Iceberg's Java library does: files that vectors share would be counted several times."""
+    """As in Iceberg's Java library: otherwise files that vectors share would be counted several times."""
     table = new_table(new_catalog(tmp_path), partition_by=["region"])
     table.append(rows("a", 1, 2, 3))
     table.append(rows("b", 1, 2, 3))
@@ -361,7 +361,7 @@ def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None
 
 
 def test_a_table_with_a_column_of_unknown_type_is_maintained(tmp_path: Path) -> None:
-    """FM-22: compaction, statistics and upkeep leave the column out as verbs do."""
+    """FM-22: compaction, statistics and upkeep omit the column, as operations do."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("later", pa.null())])
     for key in ([], ["n"]):
         table = new_catalog(tmp_path / str(len(key))).create_table(

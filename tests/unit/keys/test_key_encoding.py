@@ -60,7 +60,7 @@ def test_columns_follow_each_other_and_fewer_values_are_a_prefix() -> None:
 
 
 def test_a_string_that_begins_with_another_is_no_key_that_begins_with_it() -> None:
-    """RD-5: the terminator tells ("a",) from ("ab",)."""
+    """RD-5: the terminator distinguishes ("a",) from ("ab",)."""
     types = [StringType(), LongType()]
     assert not encode_values(("ab", 0), types).startswith(encode_values(("a",), types))
 

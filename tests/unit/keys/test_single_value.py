@@ -44,7 +44,7 @@ from tableformat.metadata.column_bounds import to_bound
     ],
 )
 def test_a_bound_encodes_like_its_value(value: Any, key_type: PrimitiveType) -> None:
-    """RD-4: one encoding, whether values come from rows or from a manifest."""
+    """RD-4: one encoding, for values from rows and from manifests."""
     assert encode_bound(to_bound(value, key_type), key_type, is_upper=False) == encode_values((value,), [key_type])
 
 

@@ -41,7 +41,7 @@ def rows(*keys: int) -> pa.Table:
 
 
 def layered(catalog: tf.Catalog) -> tf.Table:
-    """0 to 100 in two files, a delete of 20 to 40 that reaches the first, and a younger file in between."""
+    """Ids 0 to 100 in two files, a delete of 20 to 40 that applies to the first file, and a newer file in between."""
     table = catalog.create_table("db.t", COLUMNS, key=["k"])
     table.append(rows(0, 50))
     table.append(rows(60, 100))

@@ -41,7 +41,7 @@ STORED: list[tuple[pa.DataType, pa.DataType, Any]] = [
 def test_a_table_is_made_of_what_it_takes_rows_of(
     tmp_path: Path, given: pa.DataType, stored: pa.DataType, value: Any
 ) -> None:
-    """Types that Iceberg lacks, for whose values there is one."""
+    """Types that Iceberg lacks, but whose values fit into an Iceberg type."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([("column", given)]))

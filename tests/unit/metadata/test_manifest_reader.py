@@ -103,7 +103,7 @@ FILE = {"path": "s3://b/t/1.parquet", "format": "parquet", "n": 10, "bytes": 100
 def foreign(
     directory: Path, schema: dict[str, Any], *records: dict[str, Any], manifest: ManifestFile = MANIFEST
 ) -> tuple[ManifestEntry, ...]:
-    """The entries that we read in a manifest which fastavro wrote."""
+    """The entries that this library reads from a manifest that fastavro wrote."""
     path = directory / "foreign.avro"
     stream = stdlib_io.BytesIO()
     fastavro.writer(stream, schema, records, codec="deflate")
@@ -229,7 +229,7 @@ def test_an_added_entry_inherits_what_it_leaves_out(tmp_path: Path) -> None:
 
 
 def test_entries_of_a_v1_manifest_have_sequence_number_zero(tmp_path: Path) -> None:
-    """DA-9: in v1 no entry has numbers and no field says what the content is."""
+    """DA-9: in v1 entries have no sequence numbers, and no field states the content."""
     v1 = replace(MANIFEST, sequence_number=0, min_sequence_number=0)
     entries = foreign(
         tmp_path,

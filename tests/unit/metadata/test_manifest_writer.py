@@ -155,7 +155,7 @@ def test_pyiceberg_reads_position_and_equality_deletes(tmp_path: Path) -> None:
 
 
 def test_pyiceberg_refuses_a_range_delete(tmp_path: Path) -> None:
-    """RD-6: the file format that nobody knows keeps other readers from bringing deleted rows back."""
+    """RD-6: the unknown file format keeps other readers from bringing deleted rows back."""
     manifest = write(tmp_path, added(RANGE), content=ManifestContent.DELETES, spec=UNPARTITIONED)
     with pytest.raises(ValueError, match=RANGE_DELETES_PARQUET):
         as_pyiceberg(manifest, tmp_path).fetch_manifest_entry(LOCAL)

@@ -170,7 +170,7 @@ def test_manifests_show_their_counts_and_their_bounds_as_text(view: SnapshotView
 
 
 def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
-    """The equality delete reaches all of them, and is of none."""
+    """The equality delete applies to all partitions, and belongs to none of them."""
     rows = inspect.partitions_table(view).to_pylist()
     columns = ("spec_id", "record_count", "file_count", "equality_delete_file_count", "last_updated_snapshot_id")
     assert [tuple(row[name] for name in columns) for row in rows] == [
@@ -180,7 +180,7 @@ def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
 
 
 def test_partitions_of_several_specs_are_one_where_all_fields_agree(tmp_path: Path) -> None:
-    """The row has the spec of the file that came last."""
+    """The row has the spec of the file that was added last."""
     catalog = tf.open_catalog(str(tmp_path))
     catalog.create_namespace("db")
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])

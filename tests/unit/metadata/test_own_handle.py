@@ -42,8 +42,8 @@ def test_call_that_ends_late_does_not_move_the_handle_back(table: tf.Table) -> N
 
 
 def test_verb_that_is_told_late_of_its_commit_does_not_move_the_handle_back(table: tf.Table) -> None:
-    """CP-61: a thread that stops between the catalog's answer and the end of its verb took the rows of another one out
-    of the sight of both."""
+    """CP-61: a thread that stopped between the catalog's answer and the end of its operation used to hide the rows of
+    another operation from both."""
     commit_change, waiting = transaction.commit_change, [[{"id": 2}]]
 
     def commit(*arguments: Any, **options: Any) -> Any:
@@ -58,7 +58,7 @@ def test_verb_that_is_told_late_of_its_commit_does_not_move_the_handle_back(tabl
 
 
 def test_call_without_a_snapshot_does_not_move_the_handle_back(table: tf.Table) -> None:
-    """CP-61: sequence numbers are the same; the metadata log tells which version is the earlier one."""
+    """CP-61: sequence numbers are the same; the metadata log shows which version is earlier."""
     writer = other(table)
     with own_handle(table.iceberg) as late:
         writer.set_properties(owner="first")
@@ -83,7 +83,7 @@ def test_earlier_version_that_fell_out_of_the_log_is_told_by_its_sequence_number
 
 
 def test_handle_follows_a_call_that_failed(table: tf.Table) -> None:
-    """CP-61: a verb that gives up has looked at the newest version."""
+    """CP-61: an operation that gives up has loaded the newest version."""
     other(table).append([{"id": 1}])
     with pytest.raises(RuntimeError, match="half way"), own_handle(table.iceberg) as own:  # noqa: PT012
         own.refresh()
@@ -92,7 +92,7 @@ def test_handle_follows_a_call_that_failed(table: tf.Table) -> None:
 
 
 def test_handle_alone_goes_where_the_catalog_is(table: tf.Table) -> None:
-    """CP-61: an earlier version was registered, and no other thread is there."""
+    """CP-61: an earlier version was registered, and no other thread uses the handle."""
     location = table.iceberg.metadata_location
     other(table).append([{"id": 1}])
     assert table.refresh().scan().count() == 1

@@ -47,7 +47,7 @@ def tampered(table: tf.Table, change: Callable[[dict[str, Any]], None]) -> tf.Ta
 
 
 def metadata_files(table: tf.Table) -> set[str]:
-    """Those in the table's directory."""
+    """The metadata files in the table's directory."""
     return {f"file://{each}" for each in Path(local_path(table.location), "metadata").glob("*.metadata.json")}
 
 
@@ -73,7 +73,8 @@ def test_a_commit_leaves_a_foreign_file_in_the_metadata_log(tmp_path: Path, capl
 
 
 def test_pyiceberg_commits_leave_it_too(tmp_path: Path) -> None:
-    """MT-53: PyIceberg removes what left the log after each commit of its own, in every catalog."""
+    """MT-53: after each of its commits, PyIceberg removes metadata files that were dropped from the log, in every
+    catalog."""
     table = keyed_table(tmp_path, properties=LOG_OF_ONE)
     path = victim(tmp_path)
     entry = {"metadata-file": f"file://{path}", "timestamp-ms": 1}
@@ -180,7 +181,7 @@ def test_purge_leaves_foreign_files_and_tells_them(
 
 
 def test_purge_removes_the_directories_that_it_empties(tmp_path: Path) -> None:
-    """MT-53: not those in which others have files, nor empty ones of others, nor what a link leads to."""
+    """MT-53: not directories with files of others, nor empty directories of others, nor the target of a link."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
     location = Path(local_path(table.location))
@@ -251,7 +252,8 @@ def test_a_lake_behind_a_link_is_cleaned(tmp_path: Path) -> None:
 
 
 def test_directories_that_the_properties_state_are_the_tables(tmp_path: Path) -> None:
-    """MT-53: `write.data.path` and `write.metadata.path` may lie elsewhere; what looks like a table's file goes."""
+    """MT-53: `write.data.path` and `write.metadata.path` may lie elsewhere; files that look like the table's are
+    removed there."""
     paths = {"write.data.path": f"file://{tmp_path}/fast", "write.metadata.path": f"file://{tmp_path}/meta"}
     table = keyed_table(tmp_path, properties={**paths, **LOG_OF_ONE})
     table.append(rows("a", [1]))
@@ -295,7 +297,7 @@ def parquet_like(directory: Path) -> str:
 
 
 def owned_by(tmp_path: Path, **stated: str) -> OwnedFiles:
-    """By a table in `db/t` whose metadata file lies elsewhere, so that its location is not proved."""
+    """The files owned by a table in `db/t` whose metadata file lies elsewhere, so that its location is not proved."""
     table = {"location": f"file://{tmp_path}/db/t", "metadata_location": f"file://{tmp_path}/meta/1.metadata.json"}
     properties = {name.replace("_", "."): value for name, value in stated.items() if name != "location"}
     table |= {name: value for name, value in stated.items() if name == "location"}
@@ -323,7 +325,7 @@ def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> Non
 
 
 def test_metadata_file_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
-    """MT-53: in a stated directory a metadata file goes only with the table's own uuid."""
+    """MT-53: in a stated directory a metadata file is removed only if it has the table's own uuid."""
     paths = {"write.metadata.path": f"file://{tmp_path}/meta"}
     table = keyed_table(tmp_path, properties={**paths, **LOG_OF_ONE})
     other = tmp_path / "meta" / "00007-other.metadata.json"

@@ -64,7 +64,7 @@ def test_of_snapshots_of_one_id_the_first_is_found(catalog: tf.Catalog) -> None:
 
 
 def test_a_snapshot_is_read_for_the_index_once(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit beside thousands of snapshots looks at its own (issue 9)."""
+    """With thousands of snapshots, a commit reads only its own (issue 9)."""
     table = catalog.create_table("db.t", SCHEMA)
     older = {each.snapshot_id for each in states(table, 20)[-1].snapshots}
     looked_at: list[int] = []

@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in another process."""
+    """Forget the cached manifests, as in another process."""
     monkeypatch.setattr(read_columns, "_raw", BoundedCache(read_columns.RAW_BYTES))
     monkeypatch.setattr(read_columns, "_chunks", BoundedCache(read_columns.CHUNK_BYTES))
 

@@ -51,7 +51,7 @@ def rows_of(file: int) -> pa.Table:
 
 
 def spread(catalog: tf.Catalog, name: str = "db.t", **properties: str) -> tf.Table:
-    """Many files that bounds cannot tell apart."""
+    """Many files that cannot be distinguished by their bounds."""
     table = catalog.create_table(name, SCHEMA, key=["id", "n"], properties=properties)
     write = table.new_write()
     table.commit(write, [write.write(rows_of(file)) for file in range(FILES)])
@@ -140,7 +140,7 @@ def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: 
 
 
 def test_many_files_are_asked_at_once(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-27: their places are kept until another filter comes or goes."""
+    """FM-27: their positions are cached until a filter is added or removed."""
     monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", 0)
     for number in (3, 4, 999, 4):
         assert table.scan(f"id = 'm-{number:06}'").to_arrow()["n"].to_pylist() == [number]
@@ -169,7 +169,7 @@ def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, ex
 
 
 def test_values_of_other_comparisons_are_not_asked_for(table: tf.Table) -> None:
-    """FM-27: that a file lacks the bound of a range says nothing of the range."""
+    """FM-27: a file without the bound value of a range may still have other values of the range."""
     number = 7 * FILES + 3
     held = f"id = 'm-{number:06}'"
     expected = [number]
@@ -230,7 +230,7 @@ def filters(table: tf.Table) -> dict[str, int | None]:
 
 
 def test_filters_are_as_large_as_their_values_need(catalog: tf.Catalog) -> None:
-    """FM-27: the number of values is counted where it is not given, and the bytes have an upper bound."""
+    """FM-27: if the number of values is not given, it is counted, and the bytes have an upper limit."""
     schema = pa.schema(
         [("id", pa.string()), ("few", pa.int64()), ("s", pa.struct([("x.y", pa.int32())])), ("plain", pa.int64())]
     )
@@ -264,7 +264,7 @@ def test_filters_are_as_large_as_their_values_need(catalog: tf.Catalog) -> None:
 
 @pytest.mark.parametrize("rate", [0.1, 0.01, 0.001])
 def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: float) -> None:
-    """FM-27: filters full to the brim, for which writers take a lower rate than they reach."""
+    """FM-27: completely filled filters; writers aim at a lower rate than the rate that full filters reach."""
     count = int(FilterOption(("id",), rate, None, 16_384).most_values)
     properties = {f"{ENABLED}id": "true", f"{RATE}id": str(rate), "write.parquet.bloom-filter-max-bytes": "16384"}
     table = catalog.create_table("db.t", pa.schema([("id", pa.string())]), properties=properties)

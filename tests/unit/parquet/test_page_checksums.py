@@ -98,7 +98,7 @@ def test_a_delete_file_with_other_rows_than_its_entry_states_is_corrupt(
 
 
 def test_paths_that_the_file_does_not_call_text_are_paths(tmp_path: Path) -> None:
-    """DA-10: a damaged or a careless footer says binary; the bytes are the same."""
+    """DA-10: a damaged or careless footer states binary; the bytes are the same."""
     table = deleted_in(tmp_path, "position")
     (delete,) = live_delete_files(table)
     (data,) = live_data_files(table)

@@ -68,7 +68,7 @@ def test_columns_of_the_same_type_are_handed_on_as_they_are(tmp_path: Path) -> N
 
 
 def test_renamed_reordered_dropped_and_swapped_columns(tmp_path: Path) -> None:
-    """By id, never by name: a and b have changed places."""
+    """By id, never by name: a and b have been swapped."""
     stored = pa.table(
         [[1, 2], ["x", "y"], [True, False]],
         schema=pa.schema([field("a", pa.int64(), 1), field("b", pa.string(), 2), field("c", pa.bool_(), 3)]),

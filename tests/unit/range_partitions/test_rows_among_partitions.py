@@ -75,7 +75,7 @@ def test_rows_are_covered_where_a_partition_holds_them(given: tf.RangePartitions
 
 
 def test_places_are_the_same_in_every_batch() -> None:
-    """RP-7: rows of two batches share a file only where they share a partition."""
+    """RP-7: rows of two batches share a file only if they are in the same partition."""
     defined = define(tf.RangePartitions(on=["n"], bounds=[(0, 1000)], step=10), SCHEMA)
     first, _ = partitions_of_rows(defined, [pa.array([5])])
     second, _ = partitions_of_rows(defined, [pa.array([15])])
@@ -85,7 +85,7 @@ def test_places_are_the_same_in_every_batch() -> None:
 
 
 def test_nulls_are_covered_by_nothing() -> None:
-    """RP-5: also where a bound is open below, and everything is covered."""
+    """RP-5: also if a range has no lower bound, and everything else is covered."""
     defined = define(tf.RangePartitions(on=["n"], bounds=[(None, 5)]), SCHEMA)
     mask = covered(defined, [pa.array([1, None], pa.int64())])
     assert mask is not None

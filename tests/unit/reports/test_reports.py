@@ -84,7 +84,7 @@ def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) ->
 
 
 def test_plans_are_reported_each_once(table: tf.Table) -> None:
-    """Those of an analyzed scan and of filtered ones are plans of their own."""
+    """The plans of an analyzed scan and of filtered scans are separate plans."""
     reports = reports_of(table)
     scan = table.scan()
     scan.explain()
@@ -149,7 +149,7 @@ def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_counts_and_bytes_of_what_a_scan_leaves_out(tmp_path: Path, version: str) -> None:
-    """Files by partition, bounds and filters; of a vector the bytes of its own blob."""
+    """Files that partition, bounds and filters rule out; a vector counts with the bytes of its own blob."""
     with tf.open_catalog(str(tmp_path)) as catalog:
         catalog.create_namespace("db")
         schema = pa.schema([("p", pa.string()), ("id", pa.int64())])

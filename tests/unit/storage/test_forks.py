@@ -47,7 +47,7 @@ def waiting(of: Callable[[], Any], reached: threading.Event, go: threading.Event
 
 
 def status_of_child(work: Callable[[], bool]) -> int | None:
-    """The exit status of a child that does the work, 0 where it returns True; None where it hangs."""
+    """The exit status of a child that does the work: 0 if it returns True, None if it hangs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads.
         child = os.fork()

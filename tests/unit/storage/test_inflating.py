@@ -45,7 +45,7 @@ CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def number(value: int) -> bytes:
-    """As Avro writes it."""
+    """A number in Avro's encoding."""
     rest, encoded = value << 1, bytearray()
     while rest > 0x7F:
         encoded.append((rest & 0x7F) | 0x80)

@@ -17,7 +17,7 @@ from tableformat.storage.fsspec_io import is_fsspec
 
 
 class OwnRestCatalog(RestCatalog):
-    """Of a user, who adds to it."""
+    """A subclass that a user has written."""
 
 
 @pytest.mark.parametrize("kind", [RestCatalog, OwnRestCatalog])

@@ -46,7 +46,7 @@ def made(directory: Path) -> tf.Table:
 
 @pytest.mark.parametrize("lack", LACK)
 def test_what_a_process_lacks_is_no_damage(lack: str) -> None:
-    """DA-8: who reads "corrupt" restores a backup."""
+    """DA-8: an operator who reads "corrupt" would restore a backup."""
     error, kind = LACK[lack]
     with pytest.raises(kind) as found, unreadable_as_corrupt("file:///healthy.parquet"):
         raise error

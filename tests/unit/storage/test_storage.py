@@ -189,7 +189,7 @@ class _FailingFile(_MemoryFile):
 
 @pytest.mark.parametrize("error", [FileNotFoundError("no bucket"), OSError("AWS Error SLOW_DOWN"), PermissionError(1)])
 def test_what_a_store_says_at_the_end_of_a_write_is_an_error_of_storage(error: Exception) -> None:
-    """Not the bare OSError of a client, and never that a file is missing, which would be damage."""
+    """Not the bare OSError of a client, and never an error about a missing file, which would be damage."""
 
     class Output:
         def create(self, overwrite: bool = False) -> _FailingFile:

@@ -71,7 +71,7 @@ def test_a_range_holds_its_lower_and_not_its_upper_bound(
 
 
 def test_a_short_bound_lies_before_all_keys_that_begin_with_it() -> None:
-    """RD-1: cuts beside a tuple of leading values."""
+    """RD-1: cuts next to a tuple of leading values."""
     assert is_covered(("a", None), ("a",), ("a", 3))
     assert is_covered(("a", 2), ("a",), ("a", 3))
     assert not is_covered(("a", 3), ("a",), ("a", 3))

@@ -12,7 +12,7 @@ from tableformat.testing.replacing import replaced
 
 
 def test_a_module_that_is_loaded_meanwhile_has_the_original_afterwards() -> None:
-    """Modules are loaded when they are first needed, which is inside of a test as often as not."""
+    """Modules are loaded when they are first needed, which is often inside a test."""
     original = transaction.commit_change
     name = "tableformat.maintenance.rewrite_manifests"
     with mock.patch.dict(sys.modules):
