@@ -39,7 +39,7 @@ BOUNDS: dict[PrimitiveType, list[bytes]] = {
 
 
 def bounded_files(kinds: list[PrimitiveType], random: Random, count: int) -> list[DataFile]:
-    """Of columns of these kinds, whose ids count from 1."""
+    """Data files with columns of these types, whose ids count from 1."""
 
     def metric(values: list[list[Any]]) -> dict[int, Any]:
         drawn = {field_id: random.choice([None, *choices]) for field_id, choices in enumerate(values, 1)}

@@ -28,12 +28,12 @@ def path_of(location: str) -> Path:
 
 
 def kinds(result: VerifyResult) -> list[str]:
-    """Of the findings, in their order."""
+    """The kinds of the findings, in order."""
     return [str(each.kind) for each in result.findings]
 
 
 def the_finding(result: VerifyResult, kind: FindingKind) -> Any:
-    """The only finding, which is of that kind."""
+    """The only finding, which must be of that kind."""
     assert kinds(result) == [str(kind)], result
     return result.findings[0]
 
@@ -114,7 +114,7 @@ def rewrite_rows(table: tf.Table, file: ContentFile, change: Callable[[pa.Table]
 
 
 def flip(location: str, needle: bytes) -> None:
-    """One flipped bit in the first byte of the only place where the bytes stand."""
+    """Flip one bit in the first byte of the only occurrence of the bytes."""
     path = path_of(location)
     data = bytearray(path.read_bytes())
     at = data.index(needle)

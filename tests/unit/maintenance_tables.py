@@ -27,7 +27,7 @@ FAST = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "20"}
 
 
 def keyed_table(directory: Path, *, partition_by: tuple[str, ...] = (), properties: dict[str, str] | None = None):
-    """An empty table `db.t` with the key (id1, id2) in a catalog of its own."""
+    """An empty table `db.t` with the key (id1, id2) in its own catalog."""
     catalog = tf.open_catalog(str(directory / "lake"))
     catalog.create_namespace("db", exist_ok=True)
     return catalog.create_table(
@@ -75,7 +75,7 @@ def commit_deletes(table: tf.Table, *deletes: DeleteFile) -> None:
 
 
 def unnamed_position_delete(table: tf.Table, pairs: list[tuple[DataFile, int]]) -> DeleteFile:
-    """As writers make it that cover a partition by one file: the entry names no data file."""
+    """A position delete file for a whole partition, as some writers create it: the entry names no data file."""
     pairs = sorted(pairs, key=lambda pair: (pair[0].file_path, pair[1]))
     context = WriteContext.of(table.metadata, table.view.io)
     paths = [(file.file_path, position) for file, position in pairs]

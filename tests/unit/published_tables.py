@@ -11,7 +11,7 @@ import tableformat as tf
 
 TARGET = {"tableformat.publish-target.ingest": "main"}
 TEN_ROWS = [("a", number, "x") for number in range(10)]
-"""Those of `branched`."""
+"""The rows of `branched`."""
 
 
 def opened(tmp_path: Path, branch: str = "main") -> tf.Table:

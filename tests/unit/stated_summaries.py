@@ -15,7 +15,7 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 
 @contextmanager
 def stating(change: Callable[[Summary], Summary | None]) -> Iterator[None]:
-    """Within the block every snapshot has the summary that `change` makes of its own."""
+    """Within the block, `change` replaces the summary of every new snapshot."""
     commit = EmbeddedCatalog.commit_table
 
     def changed(update: Any) -> Any:
@@ -33,7 +33,7 @@ def stating(change: Callable[[Summary], Summary | None]) -> Iterator[None]:
 
 
 def without_totals(summary: Summary) -> Summary:
-    """As DuckDB 1.5.5 appends, and less: no total at all."""
+    """A summary like those of DuckDB 1.5.5's appends, but without any total."""
     return _with(summary, {name: None for name in summary.additional_properties if name.startswith("total-")})
 
 

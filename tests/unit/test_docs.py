@@ -19,7 +19,7 @@ AT_A_GLANCE = ROOT / "docs" / "at-a-glance.md"
 
 @pytest.mark.parametrize("runs", [1, 2])
 def test_readme_prints_what_it_says(tmp_path: Path, monkeypatch, runs: int) -> None:
-    """A reader who pastes the README twice gets the same output."""
+    """Also if a reader pastes the README twice."""
     monkeypatch.chdir(tmp_path)
     for _ in range(runs):
         assert run_document(README) >= 2
@@ -52,7 +52,7 @@ def test_every_path_that_a_document_names_exists(name: str) -> None:
 
 
 def test_architecture_walks_from_the_verb_to_the_catalog() -> None:
-    """Both walks begin at the handle; the names of modules are whole paths, which the test above looks up."""
+    """Both walks begin at the handle; module names are whole paths, which the test above checks."""
     walks = re.split(r"(?m)^## ", (ROOT / "ARCHITECTURE.md").read_text())[2:]
     assert [walk.partition("\n")[0] for walk in walks] == ["A blind delete", "A scan"]
     for walk in walks:

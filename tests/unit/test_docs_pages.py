@@ -36,7 +36,7 @@ def test_every_page_is_in_the_contents_and_the_reverse() -> None:
 
 
 def test_blocks_that_cannot_run_say_so() -> None:
-    """A block without a language is output or a form; one of Python that is not run has no place here."""
+    """A block without a language is output or a form; a Python block that does not run is not allowed here."""
     fences = {fence for path in PAGES.values() for fence in re.findall(r"(?m)^```(\w+)", path.read_text())}
     assert fences <= {"python", "console"}
 

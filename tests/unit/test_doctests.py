@@ -53,7 +53,7 @@ EXAMPLES = {
     if ">>>" in text
 }
 SET_UP = "tableformat.table.Table"
-"""The docstring whose example makes the lake of all others."""
+"""The docstring whose example creates the lake for all others."""
 GO_ON = ("tableformat.operations.ranges.handle.TableRangePartitions",)
 """Classes whose own example runs before the examples of their methods."""
 
@@ -115,7 +115,7 @@ def test_what_is_hard_to_follow_has_an_example() -> None:
 
 
 def test_every_public_method_has_an_example() -> None:
-    """Inherited ones too, where the class that has them is ours."""
+    """Also inherited methods, if the class that defines them is ours."""
     methods = {
         f"{full_name(home)}.{name}"
         for each in CLASSES
@@ -129,7 +129,7 @@ def test_every_public_method_has_an_example() -> None:
 
 
 def test_verbs_of_a_transaction_are_explained_at_those_of_a_table() -> None:
-    """Each says where; the class has the example of several in one snapshot."""
+    """Each docstring refers to the table's method; the class has an example with several operations in one snapshot."""
     assert full_name(tf.Transaction) in EXAMPLES
     verbs = [name for name, value in vars(tf.Transaction).items() if callable(value) and not name.startswith("_")]
     verbs.remove("commit")

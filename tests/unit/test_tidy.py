@@ -243,7 +243,7 @@ def test_test_files_have_names_of_their_own() -> None:
 
 
 def defined_rules() -> Counter[str]:
-    """Rules by where they are defined: a heading, or a paragraph that begins with the id in bold."""
+    """Rules by their definitions: a heading, or a paragraph that begins with the id in bold."""
     return Counter(rule for path in SPECS for rule in DEFINITION.findall(path.read_text()))
 
 
@@ -252,7 +252,7 @@ def cited_rules(paths: list[Path]) -> set[str]:
 
 
 def documented_rules(paths: list[Path], *, prefix: str = "") -> set[str]:
-    """Rules in the docstrings of functions and classes, of those whose names begin with the prefix."""
+    """Rules in the docstrings of functions and classes whose names begin with the prefix."""
     return {
         rule
         for path in paths
@@ -313,7 +313,7 @@ def test_no_property_is_computed_under_a_lock_of_all_objects() -> None:
 
 
 def test_every_document_of_rules_is_in_the_index_with_its_ids() -> None:
-    """`specs/README.md` says which ids are where: "FM-1 to FM-24"."""
+    """`specs/README.md` lists the ids of each document: "FM-1 to FM-24"."""
     stated = dict(re.findall(r"(?m)^\| \[([\w.-]+\.md)\]\([^)]*\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))
     for path in sorted(SPECS_INDEX.parent.glob("*.md")):
         numbers = sorted(

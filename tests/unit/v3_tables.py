@@ -51,7 +51,7 @@ def ids(table: tf.Table, **scan: Any) -> list[tuple[str, int]]:
 
 
 def vectors(table: tf.Table) -> dict[str | None, DeleteFile]:
-    """The live deletion vectors by data file; fails where one has two."""
+    """The live deletion vectors by data file; fails if a data file has two."""
     deletes = [delete for delete in live_delete_files(table) if delete.file_format == "PUFFIN"]
     by_path = {delete.referenced_data_file: delete for delete in deletes}
     assert len(by_path) == len(deletes)

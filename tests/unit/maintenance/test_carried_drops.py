@@ -89,8 +89,8 @@ def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version:
 
 
 def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
-    """RP-26, MT-1: without the snapshot of the drop, the publish would bring its rows back; with it they are
-    removed."""
+    """RP-26, MT-1: without the snapshot of the drop, the publish would bring its rows back. After the publish the
+    snapshot expires."""
     main, ingest = _published(tmp_path)
     main.append(rows("b", [2, 7]))
     ingest.refresh().range_partitions.drop(5, 10)

@@ -21,7 +21,7 @@ def _field(name: str, arrow_type: pa.DataType, field_id: int) -> pa.Field:
 
 
 def test_rows_that_a_delete_file_keeps_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the columns of now: one was renamed since, one came, one went."""
+    """In the current columns: one was renamed since, one was added, one was dropped."""
     with open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         schema = pa.schema([("id", pa.int64()), ("was", pa.string()), ("gone", pa.string())])

@@ -80,7 +80,7 @@ def test_parts_are_one_filter(bucketed: Table) -> None:
 
 
 def test_functions_of_the_catalog_choose_files_by_partition(bucketed: Table) -> None:
-    """PR-8: columns beside them choose as ever."""
+    """PR-8: other columns select files as usual."""
     every = [task.data_file.partition for task in bucketed.scan().plan().tasks]
     bucket = every[0][0]
     of_bucket = [each for each in every if each[0] == bucket]

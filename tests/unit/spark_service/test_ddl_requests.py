@@ -51,7 +51,7 @@ def defaults(session: Session) -> dict[str, tuple[Any, Any]]:
 
 
 def test_default_of_a_new_table(session: Session) -> None:
-    """No row is older than it, so that only rows to come have one."""
+    """The table has no older rows, so only new rows get the default."""
     create(session, "3")
     assert defaults(session) == {"a": (None, None), "b": (None, "x")}
 

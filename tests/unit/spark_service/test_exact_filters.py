@@ -91,7 +91,7 @@ def test_nulls_among_literals_leave_what_sql_leaves(tmp_path: object) -> None:
 
 
 def test_transforms_and_nulls() -> None:
-    """SP-93: and a column that the table lacks has no filter, beside a null neither."""
+    """SP-93: a column that the table lacks has no filter, nor does a comparison with a null."""
     truncated = {"transform": "truncate", "arguments": [{"literal": "10", "type": "integer"}, {"column": ["k"]}]}
     assert exact_filter([comparison("=", None, column=truncated)], SCHEMA) == AlwaysFalse()
     some = comparison("IN", 10, None, column=truncated)
@@ -105,7 +105,8 @@ def test_transforms_and_nulls() -> None:
 
 
 def test_a_check_passes_where_it_is_unknown() -> None:
-    """CK-1, SP-93: such a condition has no expression, which would refuse the rows for which it is unknown."""
+    """CK-1, SP-93: such a condition has no expression, because the expression would reject the rows for which it is
+    unknown."""
     some, one = comparison("IN", 1, None), comparison("IN", 1, 2)
     for predicate, has_expression in (
         (some, False),

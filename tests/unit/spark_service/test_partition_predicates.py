@@ -82,7 +82,7 @@ def test_integers_that_became_longs_wrapped_around_before(numbers: Table) -> Non
 
 
 def test_a_uuid_is_a_text_to_spark(catalog: Catalog) -> None:
-    """SP-46: whose bucket is another."""
+    """SP-46: text has another bucket."""
     table = catalog.create_table("db.u", pa.schema([("u", pa.uuid())]), partition_by=["bucket(4, u)"])
     table.append(pa.table({"u": pa.array([UUID(int=n).bytes for n in range(8)], pa.uuid())}))
     predicates = PartitionPredicates([compared("=", call("bucket", 4, "u"), 1)], table.view)

@@ -44,7 +44,7 @@ def test_without_a_key_rows_are_sorted_as_asked(keyless: Table, asked: dict[str,
 
 
 def test_the_tables_own_order(keyless: Table) -> None:
-    """PR-9: the strategy sort without an order; the files say that they are in it."""
+    """PR-9: the strategy sort without an order; the files state that they are in the table's order."""
     before = keyless.snapshot_id
     with pytest.raises(InvalidArgumentError, match=r"db\.t has no sort order.* WRITE ORDERED BY"):
         rewrite_data_files(keyless, strategy="SORT")

@@ -32,7 +32,7 @@ IDS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
 
 
 class AnsweringJvm:
-    """Runs tasks here; with `error` every one fails as Spark says it."""
+    """Runs tasks in this process; with `error`, each task fails with Spark's error."""
 
     def __init__(self, error: str | None = None) -> None:
         self._error = error

@@ -16,7 +16,7 @@ from tableformat.errors import InvalidArgumentError
 
 
 def test_statistics_of_columns_that_spark_has_no_type_for_are_text(tmp_path: Path) -> None:
-    """SP-32: times, which not every Spark has, and nanoseconds; also as partitions."""
+    """SP-32: times, which not every Spark version has, and nanoseconds; also as partitions."""
     session = Session.open("lake", {"warehouse": str(tmp_path)})
     session.catalog.create_namespace("db")
     schema = pa.schema([("at", pa.timestamp("ns", "UTC")), ("t", pa.time64("us")), ("u", pa.uuid())])

@@ -27,7 +27,7 @@ def test_every_procedure_is_specified() -> None:
 
 
 def after_table(found: Procedure) -> list[Parameter]:
-    """The table comes first where there is one."""
+    """The parameters after the table, which is the first parameter if there is one."""
     parameters = list(found.parameters)
     return parameters[1:] if parameters[0].name == "table" else parameters
 

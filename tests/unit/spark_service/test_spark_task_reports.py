@@ -26,7 +26,8 @@ def report_with_prefixes(ids: list[int], *, header_bytes: int) -> TaskReport:
 
 
 def test_prefixes_are_in_memory_as_arrow_wants_them() -> None:
-    """Arrow says at every micro-batch, on the driver's standard error, that buffers elsewhere may crash it."""
+    """Otherwise Arrow warns at every micro-batch, on the driver's standard error, that other buffers may cause a
+    crash."""
     for header_bytes in range(64, 72):
         report = report_with_prefixes([3, 1, 3], header_bytes=header_bytes)
         found = prefixes_of([report], ["id"], SCHEMA)

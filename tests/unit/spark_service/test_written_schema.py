@@ -29,7 +29,8 @@ def report_of_prefixes(prefixes: pa.Table) -> bytes:
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_prefixes_of_a_stream_whose_schema_the_table_has_forgotten(tmp_path: Path, is_forgotten: bool) -> None:
-    """CP-37, MT-1: its names were looked up in the schema of now, and where two had swapped them other rows went."""
+    """CP-37, MT-1: the names used to be looked up in the current schema; if two columns had swapped names, other rows
+    were deleted."""
     session = Session.open("lake", {"warehouse": str(tmp_path)})
     session.catalog.create_namespace("db")
     table = session.catalog.create_table("db.t", SCHEMA, key=["one", "other", "row"])

@@ -75,7 +75,7 @@ def test_a_foreign_table_gets_a_key(catalog: tf.Catalog, version: str) -> None:
 
 
 def test_nulls_are_found_where_they_are(catalog: tf.Catalog) -> None:
-    """LK-9: on any branch, and not where they are deleted."""
+    """LK-9: on any branch, but not nulls in deleted rows."""
     foreign(catalog).append(rows(1, None))
     table = catalog.load_table("db.t")
     with pytest.raises(InvalidKeyError, match=r"a null in id or at: 1 on branch main.*id IS NULL"):
@@ -176,7 +176,8 @@ JOBS: dict[str, Callable[[tf.Table], Any]] = {
 def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
     catalog: tf.Catalog, tmp_path: Path, job: Callable[[tf.Table], Any], is_known: bool
 ) -> None:
-    """LK-10: its rows would be there twice, also where the handle does not know what became of them."""
+    """LK-10: otherwise its rows would be in the table twice, also if the handle does not know the commits in
+    between."""
     stale = keyed(catalog)
     pq.write_table(rows(7, 8), tmp_path / "a.parquet")
     other = catalog.load_table("db.k")
@@ -266,8 +267,8 @@ def test_dates_of_the_julian_calendar_are_refused(catalog: tf.Catalog, tmp_path:
 
 
 def test_types_that_no_table_has_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """LK-10: PyIceberg's own error came through for nanoseconds, which pandas writes, and for INT96, and Python's for
-    days before the year 1."""
+    """LK-10: errors of PyIceberg used to be raised for nanoseconds, which pandas writes, and for INT96, and errors of
+    Python for days before the year 1."""
     table = catalog.create_table("db.t", pa.schema([("ts", pa.timestamp("us")), ("day", pa.date32())]))
     moment = pa.array([datetime(2024, 1, 1)], pa.timestamp("ns"))
     for values, options in (
@@ -349,7 +350,7 @@ def test_columns_that_only_the_directory_says(catalog: tf.Catalog, tmp_path: Pat
 
 
 class TestRowsOfBefore:
-    """LK-9: a column that is required has no nulls, also where rows come that were written when it could be null."""
+    """LK-9: a required column has no nulls, also if rows are added that were written while it could be null."""
 
     SCHEMA = pa.schema([("id", pa.int64()), pa.field("n", pa.int32(), nullable=False)])
 
@@ -409,7 +410,7 @@ class TestRowsOfBefore:
         self.check(catalog, [1, 2])
 
     def test_files_that_count_nothing_were_staged_before(self, tmp_path: Path) -> None:
-        """They may have nulls; a look at their rows would tell, and no commit takes one."""
+        """They may have nulls. Only reading their rows would show it, and a commit does not read them."""
         catalog, table = self.made(tmp_path)
         table.set_properties(**{"write.metadata.metrics.default": "none"})
         write = table.new_write()

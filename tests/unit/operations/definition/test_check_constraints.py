@@ -92,7 +92,7 @@ def test_condition_is_stored_in_the_sql_of_spark_and_as_an_expression(
 def test_rows_are_refused_where_the_condition_is_false(
     tmp_path: Path, condition: str, column: str, broken: list[Any], kept: list[Any]
 ) -> None:
-    """CK-7, CK-2: unknown refuses nothing, and what is false for a null refuses it."""
+    """CK-7, CK-2: an unknown condition rejects no row, and a condition that is false for a null rejects it."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA, key=["id"]).add_check("c", condition)
@@ -160,7 +160,7 @@ MEANWHILE: dict[str, Callable[[tf.Table], Any]] = {
 def test_what_comes_while_it_is_added_is_a_conflict(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """CK-8: the constraint is not added over rows that nobody looked at, nor in place of another one."""
+    """CK-8: the constraint is not added if rows have not been checked, and does not replace another one."""
     from tableformat.operations.definition import check_constraints
 
     other: Any = table.catalog.load_table("db.t")  # type: ignore[union-attr]
@@ -178,7 +178,8 @@ def test_what_comes_while_it_is_added_is_a_conflict(
 
 
 def test_constraint_of_a_table_without_rows_holds_for_handles_that_were_there(tmp_path: Path) -> None:
-    """CK-3, CK-8: nobody looks at a snapshot that is not there; a writer that does not know of it yet is held too."""
+    """CK-3, CK-8: without a snapshot there is nothing to check, and the constraint also holds for a writer that has not
+    loaded it yet."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA)

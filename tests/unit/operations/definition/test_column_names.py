@@ -102,7 +102,7 @@ def test_filters_and_deletes_go_by_the_column_that_the_file_has(table: Table) ->
 
 
 def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_path: Path) -> None:
-    """Under the names of now it would be read as what the first file has."""
+    """Under the current names, its columns would be read as the columns of the first file."""
     change(table, *CHANGES["renamed, and the name taken by a new column"][0])
     with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
         add(table, tmp_path / "new.parquet", {"id": 2, "w": "w", "v": "v", "place": None}, table.schema)
@@ -138,7 +138,7 @@ def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path
 
 
 def test_names_that_the_mapping_lacks_are_added_to_it(table: Table, tmp_path: Path) -> None:
-    """Of a column that came while the table had no mapping, as far as a handle knew."""
+    """The names of a column that was added while the table had no mapping, as far as the handle knew."""
     table.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
     add(table, tmp_path / "next.parquet", {"id": 2, "v": "next", "place": None})
     assert rows(table, "v = 'next'") == [{"id": 2, "v": "next", "place": None}]

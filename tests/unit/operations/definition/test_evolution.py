@@ -141,7 +141,7 @@ def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(ta
 def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     table: Table, move: Callable[[Table], Any]
 ) -> None:
-    """CP-50: new columns and partition fields have ids of their own."""
+    """CP-50: new columns and partition fields have their own ids."""
     other = table.catalog.load_table("db.t")
     column = table.update_schema().add_column("b", IntegerType())
     with other.update_schema() as theirs:

@@ -79,7 +79,7 @@ def test_narrower_and_missing_columns_change_nothing(table: tf.Table) -> None:
 
 
 def test_types_that_iceberg_cannot_promote_stay(table: tf.Table) -> None:
-    """A cast would lose values, so the rows are refused when they are written."""
+    """A cast would lose values, so the rows are rejected when they are written."""
     before = table.schema
     rows = pa.table({"id": ["x"], "total": ["1.00"]})
     table.merge_schema(rows.schema)

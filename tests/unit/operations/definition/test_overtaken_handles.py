@@ -74,7 +74,7 @@ CHANGES_OF_COLUMNS: dict[str, tuple[Act, Act]] = {
 
 @pytest.mark.parametrize("name", CHANGES_OF_COLUMNS)
 def test_a_column_that_something_names_meanwhile_stays(catalog: tf.Catalog, table: tf.Table, name: str) -> None:
-    """CK-4, RP-2: nobody could add rows afterwards."""
+    """CK-4, RP-2: otherwise rows could no longer be added."""
     change, other = CHANGES_OF_COLUMNS[name]
     behind = catalog.load_table("db.t")
     other(table)
@@ -146,7 +146,7 @@ def test_columns_that_go_while_ranges_are_defined_by_them(
 def test_a_branch_that_others_are_published_to_by_now_is_moved_by_publishing(
     catalog: tf.Catalog, table: tf.Table
 ) -> None:
-    """MT-30: a range delete would come before engines that cannot read it."""
+    """MT-30: otherwise engines that cannot read range deletes would get one."""
     table.create_branch("tried")
     deleted = catalog.load_table("db.t", branch="tried").delete_prefix({"id": 1}).snapshot_id
     behind = catalog.load_table("db.t")
@@ -157,7 +157,7 @@ def test_a_branch_that_others_are_published_to_by_now_is_moved_by_publishing(
 
 
 def test_a_delete_of_all_partitions_beside_a_spec_that_came_meanwhile(catalog: tf.Catalog) -> None:
-    """FM-5: of a table of another writer, which has no spec for it, by a handle that does not know the new one."""
+    """FM-5: in a table of another writer without a spec for it, through a handle that does not know the new spec."""
     schema = Schema(*(NestedField(number, name, LongType(), required=True) for number, name in ((1, "id"), (2, "v"))))
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id"))
     catalog.iceberg.create_table("db.f", schema, partition_spec=spec)

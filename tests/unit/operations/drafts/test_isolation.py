@@ -46,7 +46,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
 
 
 def meanwhile(table: tf.Table, act: Callable[[tf.Table], object]) -> Any:
-    """Another writer acts after the verb has read the table, and before it commits."""
+    """Run `act` on another handle after the operation has read the table, and before it commits."""
     assert table.catalog is not None
     other = table.catalog.load_table("db.t")
     return interrupted_by(lambda: act(other))
@@ -59,7 +59,8 @@ def values(table: tf.Table) -> dict[int, str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_at_snapshot_isolation_rows_that_others_add_do_not_matter(table: tf.Table, verb: str) -> None:
-    """SP-20: the verb commits what it decided when it read; the serializable default, CP-5, decides again."""
+    """SP-20: the operation commits its decision from the time of reading; the serializable default, CP-5, decides
+    again."""
     changed = {} if verb == "delete" else {1: "new", 2: "new"}
     table.set_properties({f"write.{verb}.isolation-level": "snapshot"})
     with meanwhile(table, lambda other: other.append(rows_of(4))):
@@ -127,7 +128,7 @@ def test_a_keyed_delete_of_other_rows_of_a_file_is_no_conflict(table: tf.Table, 
 def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
     table: tf.Table, kind: str, level: str, updated: str
 ) -> None:
-    """CP-6: the row would come back with its new value; also where the whole file is updated, and leaves."""
+    """CP-6: otherwise the row would come back with its new value; also if the whole file is rewritten by the update."""
     table.set_properties({"write.update.isolation-level": level})
     with meanwhile(table, lambda other: KEYED[kind](other, 1)):
         result = table.update(updated, set={"v": "'new'"})

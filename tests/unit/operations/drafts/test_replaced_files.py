@@ -128,7 +128,7 @@ def test_rows_that_came_meanwhile_are_replaced_too(blind: bool, catalog: tf.Cata
 
 
 def test_a_range_delete_that_is_not_needed_any_more_goes(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """RP-19: the file that straddled is gone when the attempt that commits looks."""
+    """RP-19: the file that crossed the bound is gone when the committing attempt plans."""
     table = made(catalog)
     table.append(rows(8, 12))
     other = catalog.load_table("db.t")
@@ -166,7 +166,7 @@ def test_beside_writers_that_never_pause_it_is_written_blind(
 
 
 def test_a_compaction_of_files_that_were_removed_is_a_conflict(catalog: tf.Catalog) -> None:
-    """CP-3: replaced rows do not come back with the files that a job has in hand."""
+    """CP-3: replaced rows do not come back through the files that a job is rewriting."""
     table = made(catalog)
     table.append(rows(12))
     table.append(rows(13))
@@ -180,7 +180,7 @@ def test_a_compaction_of_files_that_were_removed_is_a_conflict(catalog: tf.Catal
 
 
 def test_a_batch_that_finds_nothing_is_known_when_it_is_repeated(catalog: tf.Catalog) -> None:
-    """RP-19, CP-14: what came since stays."""
+    """RP-19, CP-14: rows that were added since stay."""
     table = made(catalog)
     batch = {"application_id": "loader", "batch_id": 1}
     assert interval(table, rows(), **batch).snapshot_id is not None
@@ -273,7 +273,7 @@ def test_a_table_without_range_partitions_says_what_to_do(catalog: tf.Catalog) -
 
 
 def test_a_partition_that_was_dropped_meanwhile_takes_no_rows(catalog: tf.Catalog) -> None:
-    """RP-6, RP-19: looked for again after the conflict, it is not there."""
+    """RP-6, RP-19: it is looked up again after the conflict, and no longer exists."""
     table = ranged(catalog)
     table.append(rows(12))
     other = catalog.load_table("db.t")
@@ -286,7 +286,7 @@ def test_a_partition_that_was_dropped_meanwhile_takes_no_rows(catalog: tf.Catalo
 
 
 def test_in_a_transaction_a_partition_is_replaced_with_what_was_staged_before(catalog: tf.Catalog) -> None:
-    """RP-19: blind, as a verb after others has to be."""
+    """RP-19: blind, as required for an operation after others."""
     table = ranged(catalog)
     with table.transaction() as transaction:
         transaction.append(rows(12, 25))

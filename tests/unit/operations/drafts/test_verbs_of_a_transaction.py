@@ -31,7 +31,7 @@ def rows(*ids: int) -> pa.Table:
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("kind", DELETES)
 def test_a_delete_takes_rows_of_earlier_verbs_and_leaves_the_others(tmp_path: Path, kind: str, version: str) -> None:
-    """DA-2, RD-2: some rows of one file, all rows of another, which is not committed at all."""
+    """DA-2, RD-2: some rows of one file, and all rows of another, which is then not committed."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": version})

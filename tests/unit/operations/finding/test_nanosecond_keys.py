@@ -40,7 +40,7 @@ def rows(kind: pa.DataType) -> Rows:
 
 @pytest.fixture
 def table(tmp_path: Path, kind: pa.DataType, rows: Rows) -> tf.Table:
-    """1,001 and 5,999 nanoseconds, in a file each, whose bounds are these."""
+    """A table with 1,001 and 5,999 nanoseconds, each in a separate file with these bounds."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("at", kind, nullable=False), ("value", pa.int64()), ("seen", kind)])
@@ -74,14 +74,14 @@ def test_values_of_columns_that_are_not_given_are_kept(table: tf.Table, rows: Ro
 
 
 def test_polars_is_in_does_not_round(table: tf.Table, kind: pa.DataType) -> None:
-    """It matched no row, where a comparison with one such value was refused."""
+    """It used to match no row, although a comparison with one such value was rejected."""
     values = pl.Series([1_001, 5_999], dtype=pl.Int64).cast(pl.Datetime("ns", kind.tz))
     with pytest.raises(InvalidPredicateError, match="nanoseconds"):
         table.scan(pl.col("at").is_in(values))
 
 
 def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
-    """DuckDB before 2.0 computes with microseconds where there is a zone."""
+    """DuckDB before 2.0 computes with microseconds if there is a zone."""
     is_exact = kind.tz is None or int(duckdb.__version__.split(".")[0]) >= 2
     source = rows(1_002, value=9)
     on = "target.at = source.at"

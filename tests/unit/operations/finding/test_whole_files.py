@@ -38,7 +38,7 @@ def kinds(table: tf.Table) -> Counter[str]:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_whole_files_leave_and_nothing_is_written(version: str, catalog: tf.Catalog) -> None:
-    """RP-17: by partition, by bounds, and a file that has row deletes, which leave with it."""
+    """RP-17: by partition, by bounds, and a file with row deletes, which are removed with it."""
     table = made(catalog, version, ("truncate(10, n)",))
     table.append(rows(*range(30)))
     table.delete("n = 3", mode="scan")
@@ -53,7 +53,7 @@ def test_whole_files_leave_and_nothing_is_written(version: str, catalog: tf.Cata
 
 
 def test_a_file_of_which_a_row_may_stay_keeps_all(catalog: tf.Catalog) -> None:
-    """RP-17: then one range delete says everything, as before."""
+    """RP-17: then one range delete covers everything, as before."""
     table = made(catalog)
     table.append(rows(1, 2))
     table.append(rows(2, 3))

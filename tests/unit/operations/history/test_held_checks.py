@@ -53,7 +53,7 @@ def staged(table: tf.Table, verb: Callable[[tf.Table], object]) -> int:
 @pytest.mark.parametrize("is_behind", [True, False])
 @pytest.mark.parametrize("verb", ["append", "upsert"])
 def test_a_picked_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table, verb: str, is_behind: bool) -> None:
-    """CK-10: as an append, and where the branch would only move."""
+    """CK-10: as an append, and if the branch would only be moved."""
     bad = staged(table, lambda branch: getattr(branch, verb)(rows((2, -5))))
     good = staged(table, lambda branch: branch.append(rows((3, 5))))
     table.add_check("positive", "n >= 0")
@@ -69,7 +69,7 @@ def test_a_picked_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table
 
 
 def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
-    """CK-10: metadata files that somebody has removed say nothing of the constraints that there were."""
+    """CK-10: removed metadata files do not show the earlier constraints."""
     bad = staged(table, lambda branch: branch.append(rows((2, -5))))
     good = staged(table, lambda branch: branch.append(rows((3, 5))))
     table.add_check("positive", "n >= 0")
@@ -118,7 +118,8 @@ def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Tab
 
 
 def test_constraints_of_spark_matter_where_they_came_since(table: tf.Table) -> None:
-    """CK-10: the metadata of then says which there were; nobody here can hold rows against others."""
+    """CK-10: the metadata of that time shows its constraints; this library cannot check rows against constraints of
+    Spark."""
     before = staged(table, lambda branch: branch.append(rows((2, 2))))
     with table.iceberg.transaction() as transaction:
         transaction.set_properties({"tableformat.check.spark": "abs(n) < 7"})

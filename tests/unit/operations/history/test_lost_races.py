@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[Callable[[tf.Table], Any], Callable[[tf.Table], Any]]] 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_that_lost_a_race_against_appends_is_made(table: tf.Table, change: str) -> None:
-    """CP-26: beside a stream every change of a property or a tag would be one try against the next append."""
+    """CP-26: with a concurrent stream, every change of a property or a tag would compete with the next append."""
     make, is_made = CHANGES[change]
     handle, numbers = table.catalog.load_table("db.t"), iter(range(2, 9))  # type: ignore[union-attr]
 
@@ -156,7 +156,7 @@ def test_a_staged_snapshot_that_is_picked_leaves_no_tag(table: tf.Table) -> None
 
 
 def test_a_retired_range_whose_tag_expires_while_it_is_restored_stays_retired(tmp_path: Path) -> None:
-    """CP-62: as above, where somebody drops the tag."""
+    """CP-62: the same as above, if another writer drops the tag."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], step=10)

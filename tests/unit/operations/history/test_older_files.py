@@ -91,7 +91,7 @@ def test_a_restored_range_is_no_append_of_rows_that_are_deleted(table: tf.Table,
 
 
 def test_carried_rows_are_taken_for_new_ones_by_nobody(table: tf.Table) -> None:
-    """SP-24, SP-26, MT-31: rows of a publish target come to the branch with the numbers that they had."""
+    """SP-24, SP-26, MT-31: rows of a publish target are added to the branch with their sequence numbers."""
     table.append(rows(5))
     for name in ("ingest", "other"):
         table.create_branch(name)

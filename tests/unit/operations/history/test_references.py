@@ -212,7 +212,7 @@ def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table:
 
 
 def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(table: Table) -> None:
-    """SP-24, CP-23: the history does not say any more that the snapshot was published, its files do."""
+    """SP-24, CP-23: the history no longer shows that the snapshot was published, but its files do."""
     table.create_tag("base").create_branch("audit")
     audit = table.catalog.load_table("db.t", branch="audit")
     append(audit, 4)

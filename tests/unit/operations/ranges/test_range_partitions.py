@@ -100,7 +100,7 @@ DOORS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_refuses_rows_that_nothing_covers(door: str, catalog: tf.Catalog) -> None:
-    """RP-5: nothing is committed, or the others are and the refused ones come back."""
+    """RP-5: nothing is committed, or the other rows are committed and the rejected ones are returned."""
     table = made(catalog)
     table.append(rows(5, v="old"))
     before = table.iceberg.metadata_location
@@ -188,7 +188,7 @@ def test_the_property_is_not_set_by_hand(catalog: tf.Catalog) -> None:
 
 
 def test_files_never_cross_a_border(catalog: tf.Catalog) -> None:
-    """RP-7: nor where rows come in many batches, nor where no transform is the step."""
+    """RP-7: also if the rows are in many batches, or if the step does not correspond to a transform."""
     table = made(catalog, bounds=[(0, 1_000)], step=300, splits=[50], origin=100)
     batches = [rows(*range(start, 1_000, 97)).to_batches()[0] for start in range(97)]
     table.append(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
@@ -246,7 +246,7 @@ def test_a_drop_on_file_borders_writes_no_delete_file_and_opens_no_data_file(
 
 
 def test_a_drop_that_finds_no_file_makes_a_snapshot(catalog: tf.Catalog) -> None:
-    """RP-8: so that an append beside it has to look again."""
+    """RP-8: so that a concurrent append has to check again."""
     table = made(catalog, step=10)
     table.append(rows(1))
     loaded = table.snapshot_id
@@ -352,7 +352,7 @@ def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
 
 
 def test_a_rollback_brings_back_what_existed(catalog: tf.Catalog) -> None:
-    """RP-15: also what was added on demand goes with its rows."""
+    """RP-15: ranges that were added on demand are removed with their rows."""
     table = made(catalog, bounds=[(0, 10)], step=10, on_demand=True)
     table.append(rows(1))
     first, wide = table.snapshot_id, table.properties[RANGE_PARTITIONS]
@@ -492,7 +492,7 @@ def test_a_table_without_range_partitions_says_so(catalog: tf.Catalog) -> None:
 
 
 def test_a_table_is_partitioned_by_its_step(catalog: tf.Catalog) -> None:
-    """RP-7: besides what the user gave."""
+    """RP-7: in addition to the user's partition fields."""
     schema = pa.schema([pa.field("ts", pa.timestamp("us"), nullable=False), ("id", pa.int64())])
     days = tf.RangePartitions(on=["ts"], bounds=[(datetime(2024, 1, 1), datetime(2024, 2, 1))], step="1 day")
     table = catalog.create_table("db.d", schema, key=["id"], partition_by=["bucket(4, id)"], range_partitions=days)

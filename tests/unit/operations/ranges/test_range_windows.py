@@ -230,7 +230,8 @@ def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
 
 
 def test_a_delete_of_other_rows_needs_no_decision(catalog: tf.Catalog) -> None:
-    """RP-13: its bounds do not reach the retired files. Neither does a replacement of a range that exists."""
+    """RP-13: its bounds do not overlap the retired files. A replacement of an existing range does not overlap them
+    either."""
     table = made(catalog)
     table.append(rows(1, 15, 25))
     tag = table.range_partitions.retire(0, 10).tag
@@ -255,7 +256,7 @@ def test_an_update_while_the_range_is_retired_needs_no_decision(catalog: tf.Cata
 
 
 def test_history_that_expired_leaves_only_ignoring(catalog: tf.Catalog) -> None:
-    """RP-13: nobody knows which deletes were committed."""
+    """RP-13: the deletes that were committed are unknown."""
     table = made(catalog)
     table.append(rows(1, 2, 15))
     tag = table.range_partitions.retire(0, 10).tag
@@ -333,7 +334,7 @@ def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
 
 
 def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
-    """RP-13: and tags of the same range have names of their own."""
+    """RP-13: and tags of the same range have different names."""
     table = catalog.create_table(
         "db.w", SCHEMA, key=["n"], range_partitions=tf.RangePartitions(on=["n"], bounds=[(0, 100)])
     )

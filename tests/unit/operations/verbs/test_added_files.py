@@ -170,7 +170,7 @@ def test_field_ids_in_a_file_are_those_of_its_columns(
 
 
 def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """LK-19: the table had got a name mapping, in a commit of its own, for files that never came."""
+    """LK-19: the table used to get a name mapping, in a separate commit, for files that were never added."""
     table = made("p")
     before = table.iceberg.metadata_location
     with pytest.raises(InvalidArgumentError, match="there is no file"):
@@ -231,7 +231,7 @@ def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
 
 
 def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """LK-10: also where the column is read as codes, and where it comes after another."""
+    """LK-10: also if the column is read as codes, and if it follows another key column."""
     table = made()
     table.set_properties({"write.parquet.row-group-limit": "3"})
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", pa.string())])

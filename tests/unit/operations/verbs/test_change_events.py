@@ -155,7 +155,7 @@ def test_missing_columns_keep_what_is_stored_since_the_last_delete(catalog: tf.C
 def row_events_one_by_one(
     rows: list[tuple[Any, ...]], events: list[tuple[Any, ...]]
 ) -> Counter[tuple[Any, ...]] | None:
-    """None where a delete finds no row, unless a truncate follows."""
+    """The expected events, or None if a delete finds no row, unless a truncate follows."""
     state, is_wrong = Counter(rows), False
     for *row, code, _, _ in sorted(events, key=lambda event: event[4]):
         if code == "T":
@@ -199,7 +199,7 @@ def test_each_delete_takes_exactly_one_equal_row(catalog: tf.Catalog, seed: int)
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_the_feed_of_a_table_without_a_key_copies_its_rows(catalog: tf.Catalog, version: int) -> None:
-    """CF-15: floats, nested columns and nulls; applied version by version and at once."""
+    """CF-15: floats, nested columns and nulls; applied version by version and all together."""
     schema = pa.schema(
         [
             ("customer", pa.string()),
@@ -265,7 +265,7 @@ def debezium(*events: tuple[str, Any, Any, int | None]) -> pa.Table:
 
 
 def test_the_envelope_of_debezium(catalog: tf.Catalog) -> None:
-    """CF-14: an update of the key deletes the old row; a tombstone says nothing."""
+    """CF-14: an update of the key deletes the old row; a tombstone has no effect."""
     table = new_table(catalog, [("a", 1, "old"), ("a", 2, "old"), ("b", 1, "old")])
     events = debezium(
         ("u", None, ("a", 1, "late"), 9),

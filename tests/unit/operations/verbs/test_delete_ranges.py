@@ -41,14 +41,14 @@ CUTOFFS = pa.table(
         "upper_order": pa.array([2, None, 1], pa.int64()),
     }
 )
-"""Of a below 2, of b from 2 on, and everything below (a, 1)."""
+"""Keys of a below 2, keys of b from 2 on, and all keys below (a, 1)."""
 LEFT = [("a", 2), ("a", 3), ("b", 0), ("b", 1), *(("c", number) for number in range(4))]
 
 
 @pytest.mark.parametrize("properties", [{}, {"format-version": "3"}, {"write.delete.blind": "off"}])
 @pytest.mark.parametrize("mode", ["auto", "scan"])
 def test_ranges_of_leading_values(tmp_path: Path, properties: dict[str, str], mode: str) -> None:
-    """CP-86: one snapshot, and one range delete file where nothing is read."""
+    """CP-86: one snapshot, and one range delete file if nothing is read."""
     table = make(tmp_path, **properties)
     is_blind = mode == "auto" and "write.delete.blind" not in properties
     snapshots = len(table.history())
@@ -129,7 +129,7 @@ def is_inside(row: tuple[str, int], lower: tuple[Any, ...], upper: tuple[Any, ..
 @given(st.lists(st.tuples(BOUNDS, BOUNDS), min_size=1, max_size=4))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_against_a_model(tmp_path_factory: pytest.TempPathFactory, bounds: list[tuple[tuple[Any, ...], ...]]) -> None:
-    """CP-86: a row goes where one of the ranges holds it."""
+    """CP-86: a row is deleted if one of the ranges contains it."""
     kept = [
         (low, up)
         for low, up in bounds

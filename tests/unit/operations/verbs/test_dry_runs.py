@@ -65,7 +65,7 @@ CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "
 def test_counts_what_a_replacement_then_takes(
     table: tf.Table, call: partial[Any], gone: int, properties: dict[str, str]
 ) -> None:
-    """The rows that it writes are in its files, which go again."""
+    """The new rows are in its files, which are removed again."""
     table.set_properties(properties)
     given = rows(("a", 1), ("z", 1), ("z", 2))
     before, count, snapshot = files(table), table.scan().count(), table.snapshot_id
@@ -142,7 +142,7 @@ def test_batch_that_was_committed_would_delete_nothing(table: tf.Table) -> None:
 
 
 def test_many_keys_leave_no_file(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verb with many keys writes some of its delete files before the commit."""
+    """An operation with many keys writes some of its delete files before the commit."""
     monkeypatch.setattr("tableformat.operations.drafts.blind_deletes._KEYS_MAX", 1)
     before = files(table)
     assert table.delete_rows(KEYS, dry_run=True).deleted_row_count == 4

@@ -107,7 +107,7 @@ def test_a_target_row_matched_twice_is_named(table: tf.Table) -> None:
 
 
 def test_only_files_that_may_match_are_read(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-29: by the bounds of the source's values, and by each leading key value where they lie far apart."""
+    """CP-29: by the bounds of the source's values, and by each leading key value if they lie far apart."""
     table.append(source(100, 200, a=pa.array([1, 2], pa.int32())))
     seen: list[str] = []
 
@@ -210,7 +210,7 @@ def test_new_rows_are_held_against_the_table(table: tf.Table) -> None:
 
 
 def test_values_keep_their_types(tmp_path: Path) -> None:
-    """Columns that are copied are not sent through DuckDB, which has other types."""
+    """Copied columns are not passed through DuckDB, which has other types."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     at = dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC)

@@ -38,7 +38,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[tf.Table]:
 
 
 def lines(*texts: str, **more: list[Any]) -> pa.Table:
-    """Of "customer order line item"; a line without a number is a marker."""
+    """Rows from texts of the form "customer order line item"; a line without a number is a marker."""
     split = [text.split() for text in texts]
     columns = {
         "customer": pa.array([each[0] for each in split], pa.string()),

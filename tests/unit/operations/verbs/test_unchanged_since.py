@@ -133,7 +133,7 @@ def test_jobs_that_store_the_same_rows_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None:
-    """CP-84: after a rollback, for a snapshot that nobody knows, and where one expired."""
+    """CP-84: after a rollback, for an unknown snapshot, and if a snapshot has expired."""
     table = orders(tmp_path)
     first = table.snapshot_id
     table.append(rows(("zoe", 1)))

@@ -64,7 +64,7 @@ def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
 
 
 def test_a_call_with_nothing_left_to_commit_attempts_none(catalog: Catalog, table: Table) -> None:
-    """CP-17, CP-4: the row was deleted by somebody else between its reading and the commit, so it is staged again."""
+    """CP-17, CP-4: another writer deleted the row between the read and the commit, so the operation is staged again."""
     catalog.load_table("db.t").delete("b >= 0", mode="scan")
     result = table.delete("a = 'x'", mode="scan")
     assert (result.attempts, result.snapshot_id) == (0, catalog.load_table("db.t").snapshot_id)
