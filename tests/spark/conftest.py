@@ -25,9 +25,8 @@ FOR_FEW_ROWS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Code that Spark makes for each statement, and compiles, is not worth its time for a few rows. Tests of types and of
-random statements have it (`generated_code`), and sessions in processes of their own; `make test-long` has it for
-all."""
+"""Generating and compiling code for each statement is not worth the time for a few rows. Tests of types and of random
+statements use it (`generated_code`), as do sessions in their own processes; `make test-long` uses it for all tests."""
 OF_USERS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -54,9 +53,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _skip_what_spark_lacks(item: pytest.Item) -> None:
-    """`@pytest.mark.since_spark("4.2", "CHANGES")`: what the test needs, and the first Spark that has it.
+    """`@pytest.mark.since_spark("4.2", "CHANGES")`: the feature that the test needs, and the first Spark version that
+    has it.
 
-    `before_spark` is for what is said, or refused, where it is not there yet.
+    `before_spark` marks tests of the message or error in versions without the feature.
     """
     for mark in item.iter_markers("since_spark"):
         first, what = mark.args
@@ -81,7 +81,7 @@ if _SPARK < (4, 0):
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """Skips where Spark cannot run; in CI that is a failure."""
+    """Skips if Spark cannot run; in CI that is a failure."""
     if find_java() is None:
         if os.environ.get("CI"):
             pytest.fail(INSTALL_HINT)
@@ -90,7 +90,7 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory whose name has what names may have."""
+    """A directory whose name contains every kind of character that is allowed."""
     return tmp_path_factory.mktemp("spark") / "ware house é"
 
 

@@ -18,7 +18,7 @@ _POSITION_DELETES: Final = 1
 
 
 def moved_copy(table: Path, target: Path) -> str:
-    """Copy a table and have it say where it is now; gives the location of its newest metadata file."""
+    """Copy a table and change its paths to the new location; returns the location of its newest metadata file."""
     shutil.copytree(table, target)
     newest = max((target / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0]))
     stated = "(file:(//)?)?" + re.escape(re.sub("^file:(//)?", "", json.loads(_metadata(newest))["location"]))
@@ -61,7 +61,7 @@ def _rewrite(path: Path, stated: str, actual: str) -> None:
             file = record["data_file"]
             file["file_size_in_bytes"] = _size(file["file_path"])
             if file.get("content") == _POSITION_DELETES:
-                # Bounds of the path, which may be cut short.
+                # Bounds of the path, which may be truncated.
                 file["lower_bounds"] = file["upper_bounds"] = None
     with path.open("wb") as target:
         fastavro.writer(target, fastavro.parse_schema(schema), moved, metadata=header)

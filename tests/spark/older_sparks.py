@@ -17,7 +17,7 @@ _COLUMNS = re.compile(rf"^(?P<create>\s*(?:CREATE|REPLACE)\b[^(]*{_NESTED})")
 
 
 def say_keys_by_property() -> None:
-    """Spark 4.1 has PRIMARY KEY; before, the table property says the same."""
+    """Spark 4.1 has PRIMARY KEY; earlier versions use the table property instead."""
     sql = SparkSession.sql
 
     def with_property(self: SparkSession, statement: str, *args: Any, **kwargs: Any) -> DataFrame:

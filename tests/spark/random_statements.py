@@ -136,7 +136,7 @@ def delete_by_subquery(tables: ThreeTables, draw: Draw) -> None:
 
 
 def update(tables: ThreeTables, draw: Draw) -> None:
-    """To values, or to the values of another column; both at once swap them."""
+    """Update to values, or to the values of another column; both together swap them."""
     _update_where(tables, draw, draw(_any_condition(tables)))
 
 
@@ -211,7 +211,7 @@ def replace_prefix(tables: ThreeTables, draw: Draw) -> None:
     depth = draw(st.integers(1, len(tables.key)))
     prefix = [tables.column(ident) for ident in tables.key[:depth]]
     given = rows_for(tables, draw, max_size=3)
-    # Each row is a message of its own, newer than those before it; without an order every key comes once.
+    # Each row is its own message, newer than those before it; without an order every key occurs once.
     is_ordered = draw(st.booleans())
     told_apart_by = tables.key[: depth if is_ordered else None]
     rows = list({tuple(row[name] for name in told_apart_by): row for row in given}.values())
@@ -261,9 +261,9 @@ def rename_column(tables: ThreeTables, draw: Draw) -> None:
 
 
 def swap_names(tables: ThreeTables, draw: Draw) -> None:
-    """The trap of filters by name: each name is the other column's in old files.
+    """The difficulty of filters by name: in old files each name belongs to the other column.
 
-    Names of partition fields are left alone: PyIceberg refuses to give them to another column.
+    Names of partition fields are not changed: PyIceberg rejects giving them to another column.
     """
     free = [column for column in tables.columns if column.name not in tables.partition_names()]
     one, other = draw(st.lists(st.sampled_from(free), min_size=2, max_size=2, unique=True))
@@ -311,7 +311,7 @@ def filter_rows(tables: ThreeTables, draw: Draw) -> None:
 
 
 def aggregate(tables: ThreeTables, draw: Draw) -> None:
-    """COUNT, MIN and MAX over everything come from metadata; over a filter, with groups, they do not."""
+    """COUNT, MIN and MAX over the whole table come from metadata; with a filter or groups, they do not."""
     chosen = draw(st.lists(st.sampled_from(tables.columns), min_size=1, max_size=3, unique=True))
     condition = draw(_maybe(tables))
     functions = [(draw(st.sampled_from(["count", "min", "max", "count distinct"])), column) for column in chosen]
@@ -441,7 +441,7 @@ def _rename(tables: ThreeTables, column: Column, name: str) -> None:
 
 
 def _follow_order(tables: ThreeTables) -> None:
-    """The lake's table says in which order columns are."""
+    """Use the column order of the lake's table."""
     names = tables.table.refresh().schema.names
     tables.columns = tuple(sorted(tables.columns, key=lambda column: names.index(column.name)))
 

@@ -61,7 +61,7 @@ class Source:
         query.awaitTermination()
 
     def forget_last_commit(self) -> None:
-        """As if the driver had died after the last micro-batch, before Spark wrote down that it was done."""
+        """Simulate a driver that died after the last micro-batch, before Spark recorded its completion."""
         commits = Path(self._checkpoint) / "commits"
         last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
         (commits / str(last)).unlink()

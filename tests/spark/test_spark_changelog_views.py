@@ -92,7 +92,8 @@ def test_columns_without_an_order_and_odd_names(spark: SparkSession, lake: Catal
 
 @pytest.mark.parametrize("net_changes", ["true", "false"])
 def test_times_inside_of_maps_are_told_apart(spark: SparkSession, namespace: str, net_changes: str) -> None:
-    """SP-34: rows were compared by JSON, in which times have milliseconds, so that an update looked like a copy."""
+    """SP-34: rows used to be compared as JSON, in which times have milliseconds, so that an update looked like a
+    copy."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (m MAP<STRING, TIMESTAMP>, n STRUCT<m: MAP<STRING, TIMESTAMP_NTZ>>)")
     for column in ("m", "n"):
@@ -122,13 +123,13 @@ def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: st
     ):
         with pytest.raises(AnalysisException, match=message):
             view(spark, table, f", {arguments}")
-    # Spark 3.5 has no Python exception of its own for one that an executor met.
+    # Spark 3.5 has no specific Python exception for an error in an executor.
     with pytest.raises((PySparkException, Py4JJavaError), match="several rows with the same"):
         view(spark, table, ", identifier_columns => array('id')")
 
 
 def test_columns_of_the_files_of_changes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-34: where a change is read; a row that was deleted is not marked, its change says so."""
+    """SP-34: the file that a change is read from; a deleted row is not marked, because its change shows it."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id INT, v STRING) PARTITIONED BY (v)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'a')")

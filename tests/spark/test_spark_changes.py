@@ -356,7 +356,7 @@ def test_stream_rebuilds_the_table(spark: SparkSession, table: Table, namespace:
     source = Source(spark, name, tmp_path / "c", has_changes=True, streaming_max_files_per_micro_batch=2)
 
     def apply(batch: DataFrame) -> None:
-        """The last event of a key decides; a delete comes before an insert of the same commit."""
+        """The last event of a key decides; a delete precedes an insert of the same commit."""
         batch.createOrReplaceTempView("events")
         batch.sparkSession.sql(
             f"MERGE INTO {copy} c USING (SELECT id, max_by(struct(v, _change_type), struct(_commit_version, "
@@ -417,7 +417,7 @@ def test_stream_with_updates(table: Table, feed: Source) -> None:
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source) -> None:
-    """Of what a micro-batch brings; Spark keeps it in RocksDB."""
+    """The net changes of one micro-batch; Spark keeps its state in RocksDB."""
     table.upsert(rows(2, v="up"))
     table.upsert(rows(2, v="upper"))
     table.upsert(rows(9))

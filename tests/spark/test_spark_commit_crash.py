@@ -61,9 +61,9 @@ runpy.run_module("spark_ext.sidecar", run_name="__main__")
 
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession, warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file "before" or "after" here makes the process of the catalog `mortal` die at its next commit, or at the one
-    that the file counts to. With one called "drop" a range of the table that is committed to is dropped just before,
-    and with "publish" refused rows are not published."""
+    """A file "before" or "after" here makes the process of the catalog `mortal` die at its next commit, or at the
+    commit with the number in the file. A file "drop" makes it drop a range of the target table just before the commit,
+    and with "publish" the refused rows are not published."""
     directory = tmp_path_factory.mktemp("mortal")
     (directory / "hook.py").write_text(HOOK)
     python = directory / "python"
@@ -118,7 +118,7 @@ COVERED = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 @pytest.fixture
 def two_tables(lake: Catalog, namespace: str) -> tuple[Table, Table]:
-    """One with range partitions, and the one that its refused rows go to."""
+    """A table with range partitions, and a table for its rejected rows."""
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], splits=[10])
     table = lake.create_table((namespace, "t"), COVERED, key=["id"], range_partitions=ranges)
     return table, lake.create_table((namespace, "refused"), COVERED)
@@ -133,7 +133,7 @@ def ids(tables: tuple[Table, Table]) -> list[list[int]]:
 def test_rows_are_diverted_once_whenever_the_process_dies(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, moment: str, commits: int, covered: list[int]
 ) -> None:
-    """RP-22: staged in the other table, committed, published: each of the three is where the process may die."""
+    """RP-22: staged in the other table, committed, published: the process may die at each of the three."""
     table, refused = two_tables
     rows = spark.createDataFrame([(each,) for each in [*covered, 30, 31]], "id long")
     if covered or commits < 3:
@@ -161,7 +161,8 @@ def stream(spark: SparkSession, tables: tuple[Table, Table], directory: Path) ->
 def test_rows_diverted_before_a_conflict_are_not_there(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
 ) -> None:
-    """RP-22: a range is dropped while an epoch is committed. Run again, it refuses more rows, and has them all once."""
+    """RP-22: a range is dropped while an epoch is committed. The repeated epoch rejects more rows, and stores each of
+    them once."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"id": 1}\n{"id": 15}\n{"id": 30}\n')
     (orders / "drop").write_text("2")
@@ -193,7 +194,7 @@ def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
 
 
 def test_what_is_left_to_publish_is_told(spark: SparkSession, two_tables: tuple[Table, Table], orders: Path) -> None:
-    """RP-28: the error names the snapshot, which a procedure publishes."""
+    """RP-28: the error names the snapshot, and a procedure publishes it."""
     table, refused = two_tables
     (orders / "publish").touch()
     options = {"on-refused": "divert", "refused-rows-table": refused.name}

@@ -69,8 +69,8 @@ POSITION = (1, "PARQUET")
 def test_delete_takes_the_form_that_its_predicate_allows(
     spark: SparkSession, table: Table, where: str, kind: tuple[int, str] | None, gone: list[str]
 ) -> None:
-    """SP-5, RD-5, DA-2, DA-1, RP-17: one delete file each, or none where a whole file goes (`None`), and the same rows
-    are gone for every reader."""
+    """SP-5, RD-5, DA-2, DA-1, RP-17: one delete file each, or none if a whole file is removed (`None`). The same rows
+    are deleted for every reader."""
     spark.sql(f"DELETE FROM lake.{table.name} WHERE {where}")
     assert rows(spark, table) == [key for key in ALL if key not in gone]
     assert set(deletes(table)) == ({kind} if kind else set())

@@ -194,7 +194,7 @@ spark.stop()
 
 @pytest.mark.long
 def test_jobs_on_spark_connect(java: None, tmp_path: Path) -> None:
-    """MT-61: a session without a context of its own."""
+    """MT-61: a session without its own Spark context."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     script = tmp_path / "script.py"
     script.write_text(_CONNECT_SCRIPT)

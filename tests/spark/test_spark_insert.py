@@ -262,7 +262,7 @@ def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: T
 def test_bloom_filters_of_parquets_java_writer_rule_files_out(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
-    """FM-27: every type in the bytes that Java stores, which has short decimals as numbers."""
+    """FM-27: every type as the bytes that Java stores, which has short decimals as integers."""
     columns = {
         "s": "concat('m-', id)",
         "n": "CAST(id AS INT)",
@@ -295,7 +295,7 @@ def test_bloom_filters_of_parquets_java_writer_rule_files_out(
 
 
 def test_rows_of_a_table_that_does_not_sort_stay_as_they_come(spark: SparkSession, table: Table) -> None:
-    """FM-28: no sort in the plan, no marker in the footer, and deletes reach the rows."""
+    """FM-28: no sort in the plan, no marker in the footer, and deletes apply to the rows."""
     table.set_properties({"tableformat.write.sort": "none"})
     rows = spark.range(2_000).selectExpr("concat('m-', id % 7) id1", "(id * 7919) % 2000 id2", "id / 2 v").coalesce(1)
     rows.writeTo(f"lake.{table.name}").append()

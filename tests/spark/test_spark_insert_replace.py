@@ -58,7 +58,7 @@ def test_replacement_by_rows_of_the_table_itself(spark: SparkSession, table: Tab
 
 
 def test_no_rows_replace_nothing(spark: SparkSession, table: Table) -> None:
-    """SQ-31: what the rows do not name stays; a DELETE says that a message is empty."""
+    """SQ-31: messages that the rows do not name stay; an empty message needs a DELETE."""
     before = rows(spark, table)
     spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (id1, id2) SELECT * FROM lake.{table.name} WHERE false")
     assert rows(spark, table) == before

@@ -36,7 +36,7 @@ def test_statements_commit_beside_appends(spark: SparkSession, table: Table) -> 
     for number, statement in enumerate(STATEMENTS.values()):
         while_running(spark, table, append(-number))
         spark.sql(statement.format(name=f"lake.{table.name}"))
-    # The delete took 1 and 2, the update saw 0, which came beside the delete.
+    # The delete removed 1 and 2; the update saw 0, which was added during the delete.
     assert ids(table) == [-2, -1, 0, 3]
     rows = table.refresh().scan().to_arrow().sort_by("id")
     assert rows["v"].to_pylist() == ["new", "new", "new!", "c"]

@@ -19,7 +19,7 @@ STORAGE_PARTITIONED = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-"""As Iceberg's documentation sets them."""
+"""The settings in Iceberg's documentation."""
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
@@ -90,7 +90,7 @@ def test_a_transform_that_gives_the_other_joins_where_rows_lie(
 
 
 def test_partition_field_under_the_name_of_an_older_one(spark: SparkSession, namespace: str) -> None:
-    """SP-40: `_partition` has both, under names of their own."""
+    """SP-40: `_partition` has both fields, under different names."""
     for name in ("a", "b"):
         spark.sql(f"CREATE TABLE lake.{namespace}.{name} (id BIGINT) PARTITIONED BY (bucket(4, id))")
         spark.sql(f"INSERT INTO lake.{namespace}.{name} SELECT id FROM range(10)")

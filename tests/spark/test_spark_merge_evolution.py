@@ -29,7 +29,7 @@ def table(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
 
 
 def rows(spark: SparkSession, table: Table) -> list[dict[str, object]]:
-    """Spark's rows, which are Python's."""
+    """The rows that Spark reads, after checking that Python reads the same."""
     found = [row.asDict(recursive=True) for row in spark.table(f"lake.{table.name}").orderBy("id").collect()]
     read = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
     assert found == [{**row, "m": None if row["m"] is None else dict(row["m"])} for row in read]

@@ -39,7 +39,8 @@ def source(spark: SparkSession, namespace: str) -> str:
 
 
 def executions_after(store: Any, last: int) -> list[Any]:
-    """Those with a higher id, oldest first: the store keeps a thousand, so that their number does not grow for ever."""
+    """The executions with a higher id, oldest first. The store keeps a thousand, so their number does not grow for
+    ever."""
     kept = store.executionsList()
     found = []
     for index in reversed(range(kept.size())):
@@ -146,7 +147,8 @@ MERGES = {
 def test_rows_without_a_match_are_left_out_and_no_other(
     spark: SparkSession, lake: Catalog, namespace: str, clauses: str
 ) -> None:
-    """SP-81: nulls, -0.0 and NaN, keys twice in the source, conditions beside the keys, absence as a condition."""
+    """SP-81: nulls, -0.0 and NaN, duplicate keys in the source, conditions in addition to the keys, absence as a
+    condition."""
     schema = pa.schema([("k", pa.int64()), ("d", pa.float64()), ("v", pa.string())])
     keys = [None, 0, 1, 2, 3]
     table = lake.create_table((namespace, "m"), schema)

@@ -76,7 +76,7 @@ def test_statements_spread_their_rows_as_the_table_says(spark: SparkSession, lak
 
 
 def test_table_made_using_iceberg_stays_readable_by_all(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-22: a plain DELETE on a table without a key leaves no range or equality delete, unless its owner says so."""
+    """SP-22: a plain DELETE on a table without a key writes no range or equality delete, unless its owner allows it."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id n, id % 3 m FROM range(0, 30, 1, 1)")
     table = lake.load_table((namespace, "t"))

@@ -47,7 +47,7 @@ def rows_of(table: Table) -> list[tuple[Any, ...]]:
 def test_column_of_the_table_goes_before_a_metadata_column_of_its_name(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path, version: str
 ) -> None:
-    """SP-87: deleted rows came back with `_deleted`, and `_pos` had positions instead of what was written."""
+    """SP-87: `_deleted` used to bring back deleted rows, and `_pos` returned positions instead of the stored values."""
     table = table_with(lake, namespace, version)
     rows = rows_of(table)
     assert [row[0] for row in rows] == [0, 2, 3, 5, 6, 8]
@@ -67,7 +67,7 @@ def test_column_of_the_table_goes_before_a_metadata_column_of_its_name(
 def test_columns_by_which_changed_rows_are_found_may_not_be_hidden(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
-    """SP-87: Spark takes the table's column for the row's place; the error says which column is in the way."""
+    """SP-87: Spark would take the table's column for the position of the row; the error names the column."""
     for place, column in enumerate(("_pos", "_FILE")):
         schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field(column, pa.int64(), nullable=False)])
         table = lake.create_table((namespace, f"t{place}"), schema)

@@ -30,7 +30,7 @@ def table(spark: SparkSession, lake: Catalog, namespace: str, request: pytest.Fi
 
 
 def lines(messages: DataFrame, *order: str) -> DataFrame:
-    """As the guide explodes them: one row without a line for an empty message."""
+    """Messages exploded as in the guide: an empty message becomes one row without a line."""
     columns = messages.select(*order, "customer", "order", functions.posexplode_outer("items").alias("place", "item"))
     line = (functions.col("place") + 1).cast("int").alias("line")
     return columns.select("item", *order, "customer", "order", line)

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 FF, FE, REPLACED = "CAST(X'FF' AS STRING)", "CAST(X'FE' AS STRING)", "CAST(X'EFBFBD' AS STRING)"
-"""The last is the character that stands for bytes which are no UTF-8."""
+"""The last is the replacement character for invalid UTF-8."""
 
 
 @pytest.mark.parametrize("version", ["2", "3"])

@@ -134,7 +134,7 @@ def test_a_delete_needs_the_first_columns_of_the_key(spark: SparkSession, table:
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_the_last_event_of_each_key_counts(spark: SparkSession, table: Table, tasks: int) -> None:
-    """SP-108, CF-12: deletes come before rows of equal order, as images before and after an update do."""
+    """SP-108, CF-12: deletes precede rows of equal order, like the images before and after an update."""
     given = [
         ("ann", 1, None, "D", 1.0, 1),
         ("ann", 1, "a", "insert", 2.0, 1),
@@ -185,7 +185,7 @@ def test_events_that_say_nothing_are_errors(spark: SparkSession, table: Table) -
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 def test_an_upsert_without_a_column_is_an_error(spark: SparkSession, table: Table) -> None:
-    """CP-27: the stored value would be gone."""
+    """CP-27: otherwise the stored value would be lost."""
     spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN note STRING")
     for operation, more in (("upsert", {}), ("changes", {"op-column": "op", "order-by": "number"})):
         given = frame(spark, [("ann", 1, "new", "U", 1)], f"{ROWS}, op string, number long")
@@ -334,7 +334,7 @@ def test_constraints_are_for_rows_that_are_added(spark: SparkSession, table: Tab
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Table) -> None:
-    """SP-108: deletes need no range partition; rows outside of all are refused."""
+    """SP-108: deletes need no range partition; uncovered rows are rejected."""
     table.range_partitions.define(RangePartitions(on=["order"], bounds=[(0, 5), (5, 10)]))
     given = [("ann", 1, "a", "U", 1.0, 1), ("ann", 7, "b", "I", 1.0, 1), ("zoe", 99, None, "D", 1.0, 1)]
     write(frame(spark, [*given, ("bob", 1, None, "D", 2.0, 1)], EVENTS, 1), table, **CHANGES)

@@ -211,7 +211,7 @@ def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str)
 
 
 def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, namespace: str, table: Table) -> None:
-    """CP-83: rows that came into the scope fail the call; rows elsewhere do not."""
+    """CP-83: the call fails if rows were added to its scope; rows outside the scope do not matter."""
     read = table.snapshot_id
     table.append(pa.Table.from_pylist([{"id1": "a", "id2": 9, "day": None, "weight": 1.0}], schema=SCHEMA))
     since = f"if_unchanged_since => {read}"

@@ -144,7 +144,7 @@ def test_range_deletes_are_merged(spark: SparkSession, table: Table) -> None:
 
 
 def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
-    """PR-22: our columns come where they are asked for."""
+    """PR-22: our columns are in the result if they are requested."""
     [planned] = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}', dry_run => true)").collect()
     answer = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}', all_columns => true)")
     assert answer.columns[:5] == planned.__fields__
@@ -196,7 +196,7 @@ def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> 
 
 @pytest.fixture
 def days(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
-    """Eight files, each of the row of one day, whose columns have types that constants are written in many ways for."""
+    """Eight files, each with the row of one day. The column types allow constants in many notations."""
     spark.sql(
         f"CREATE TABLE lake.{namespace}.days (id BIGINT, name STRING, d DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ, "
         "price DECIMAL(10, 2), raw BINARY, f DOUBLE, odd BOOLEAN, s STRUCT<x: INT>) PARTITIONED BY (id, bucket(4, id))"
@@ -519,7 +519,7 @@ def test_jobs_on_a_branch(spark: SparkSession, table: Table) -> None:
 
 
 def test_apply_retention(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """MT-107, MT-108: the property is checked when SQL sets it, and a row tells what each rule reaches."""
+    """MT-107, MT-108: the property is checked when SQL sets it, and one result row shows the effect of each rule."""
     name = f"lake.{namespace}.events"
     spark.sql(f"CREATE TABLE {name} (region STRING, day DATE) TBLPROPERTIES ('tableformat.retain' = 'day: 30 days')")
     spark.sql(f"INSERT INTO {name} VALUES ('EU', DATE '2020-01-01'), ('US', current_date())")

@@ -31,7 +31,7 @@ def rows(spark: SparkSession, name: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def old(spark: SparkSession, namespace: str, tmp_path: Path) -> str:
-    """A partitioned table of Spark's own, with a partition at another place, and one whose value is null."""
+    """A partitioned Spark table, with one partition in another location, and one whose value is null."""
     name = f"spark_catalog.default.old_{namespace}"
     spark.sql(f"CREATE TABLE {name} (id INT COMMENT 'who', v STRING, day DATE) USING parquet PARTITIONED BY (day)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a', DATE '2026-01-31'), (2, 'b', NULL), (3, 'c', DATE '2026-02-01')")
@@ -78,7 +78,7 @@ def test_a_required_partition_column_that_only_directories_say(
 
 
 def test_a_source_without_a_file_adds_none(spark: SparkSession, old: str, namespace: str, tmp_path: Path) -> None:
-    """PR-24: it was an error, and so was a job on a day on which nothing came."""
+    """PR-24: this used to be an error, and so a daily job failed on a day without new files."""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v STRING, day DATE) PARTITIONED BY (day)")
     spark.sql(f"ALTER TABLE {old} ADD PARTITION (day = '2020-02-02')")
     source = old.removeprefix("spark_catalog.")
@@ -201,7 +201,7 @@ def test_only_what_came_since_a_version_is_listed(spark: SparkSession, table: Ta
 
 
 def carry(file_list: str) -> list[tuple[str, str]]:
-    """Bring the files of a list to where they go."""
+    """Copy the files of a list to their destinations."""
     with Path(file_list.removeprefix("file://")).open() as lines:
         pairs = [
             (source.removeprefix("file://"), target.removeprefix("file://")) for source, target in csv.reader(lines)

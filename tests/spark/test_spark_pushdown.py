@@ -171,7 +171,7 @@ def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Cat
     ],
 )
 def test_half_of_an_or_rules_out_no_row_group(spark: SparkSession, lake: Catalog, namespace: str, where: str) -> None:
-    """SP-2: the half that Parquet's filters can say must not stand for the whole."""
+    """SP-2: the half that Parquet's filters can express must not replace the whole."""
     schema = pa.schema([("s", pa.string()), ("n", pa.int32())])
     table = lake.create_table((namespace, "t"), schema)
     table.append(pa.table({"s": ["a", "c"], "n": [1, 1]}, schema=schema))
@@ -209,7 +209,7 @@ def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_o
 def test_names_that_differ_in_case_alone(
     spark: SparkSession, lake: Catalog, namespace: str, case_sensitive: str
 ) -> None:
-    """SP-63: a table may have them; it is read where the session looks at case, and refused where it does not."""
+    """SP-63: a table may have them; a case-sensitive session reads it, and any other session rejects it."""
     schema = pa.schema([("a", pa.int32()), ("A", pa.string())])
     table = lake.create_table((namespace, "t"), schema)
     table.append(pa.table({"a": [1, 2], "A": ["x", "y"]}, schema=schema))
@@ -293,7 +293,7 @@ def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, l
 def test_booleans_floats_and_fields_of_structs_come_from_metadata(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
-    """SP-4: of files that Spark wrote, which count NaNs, and of those with zeros and NaNs only what is exact."""
+    """SP-4: for files of Spark, which count NaNs; for columns with zeros and NaNs only the exact values."""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (b BOOLEAN, f FLOAT, d DOUBLE, z DOUBLE, s STRUCT<n: INT, x: DOUBLE>)")
     spark.sql(
         f"INSERT INTO lake.{namespace}.t VALUES (true, 1.5, double('infinity'), 0, named_struct('n', 3, 'x', 2.5)), "
@@ -355,7 +355,7 @@ def test_a_plan_says_what_it_looked_at_and_a_commit_what_it_made(
 
 
 def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-41: by partition and by bounds, beside deletes too; a file deleted whole shows none of its rows."""
+    """SP-41: by partition and by bounds, also with deletes; no row of a completely deleted file is returned."""
     numbers = make_numbers(lake, namespace)
     name = f"lake.{numbers.name}"
     for where, is_decided in (("n >= 50", True), ("n > 50", False), ("day = DATE '2024-01-03' AND n < 40", True)):
@@ -401,7 +401,7 @@ def test_other_aggregates_read_rows_and_agree_with_python(spark: SparkSession, n
 
 
 def test_join_keys_rule_out_files_at_run_time(spark: SparkSession, numbers: Table) -> None:
-    """The values of a small table's key reach the planner when they are known."""
+    """The key values of a small table are passed to the planner when they are known."""
     spark.createDataFrame([(3, "x"), (4, "y"), (44, "x")], "k long, tag string").createOrReplaceTempView("small")
     query = f"SELECT n FROM lake.{numbers.name} JOIN small ON n = k WHERE tag = 'x'"
     with conf(
@@ -443,7 +443,7 @@ def test_column_that_only_the_directory_of_an_imported_file_says(
 
 
 def rewrite_without(table: Table, column: str) -> None:
-    """Put a file in place of the table's only one that lacks the column and has no field ids."""
+    """Replace the table's only file by one that lacks the column and has no field ids."""
     table.set_properties(**{"schema.name-mapping.default": table.iceberg.schema().name_mapping.model_dump_json()})
     path = table.inspect.data_files()["file_path"].to_pylist()[0].removeprefix("file://")
     rows = pq.read_table(path, partitioning=None).drop_columns([column]).replace_schema_metadata(None)
@@ -513,7 +513,7 @@ OF_TRANSFORMS = [
 
 
 def transformed(lake: Catalog, namespace: str) -> Table:
-    """Files of five specs, with nulls, moments before 1970, and the lowest integer, whose multiple wraps around."""
+    """Files of five specs, with nulls, times before 1970, and the lowest integer, whose multiple wraps around."""
     schema = pa.schema([("n", pa.int32()), ("text", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
     table = lake.create_table((namespace, "t"), schema, partition_by=["bucket(4, text)", "year(at)"])
     rows = pa.table(

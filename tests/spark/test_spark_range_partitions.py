@@ -55,7 +55,8 @@ def stored_files(table: Table) -> list[str]:
 
 
 def test_rows_that_nothing_covers_fail_every_statement(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-5, RP-21: the error counts the rows of all tasks and says why; nothing is stored, and no file is left."""
+    """RP-5, RP-21: the error counts the rows of all tasks and states the reason; nothing is stored, and no file is
+    left."""
     table = make(lake, namespace, YEARS)
     name = f"lake.{table.name}"
     frame(spark, (1, 2011), (2, 2017)).writeTo(name).append()
@@ -82,8 +83,8 @@ def test_rows_that_nothing_covers_fail_every_statement(spark: SparkSession, lake
 
 
 def test_files_keep_to_the_borders(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-7: rows on both sides of a gap, a split and a step in one task, though the key does not begin with the range
-    column: one file for each place."""
+    """RP-7: rows on both sides of a gap, a split and a step in one task, although the key does not begin with the range
+    column: one file for each partition."""
     table = make(lake, namespace, YEARS)
     years = (2013, 2017, 2011, 2012, 2016)
     some = frame(spark, *((key, year) for key in range(4) for year in years)).coalesce(1)
@@ -154,7 +155,7 @@ TEXTS = (
 
 
 def test_tasks_take_single_texts_as_python_does(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-2: list partitions, beside what only looks like them."""
+    """RP-2: list partitions, and ranges that only look like them."""
     schema = pa.schema([pa.field("k", pa.string(), nullable=False), pa.field("n", pa.int64())])
     texts = pa.table({"k": ["", "a", "a\0", "b", "c", "𐍈"], "n": range(6)}, schema)
     source = lake.create_table((namespace, "source"), schema)
@@ -300,7 +301,7 @@ def add(directory: Path, name: str, *given: tuple[int, int]) -> None:
 
 
 def test_stream_diverts_each_epoch_once(spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path) -> None:
-    """RP-22, CP-14: an epoch that is run again appends neither its rows nor the refused ones a second time."""
+    """RP-22, CP-14: a repeated epoch appends neither its rows nor the rejected ones a second time."""
     table = make(lake, namespace, YEARS)
     refused = refused_table(spark, namespace)
     options = {"on-refused": "divert", "refused-rows-table": refused}
@@ -353,7 +354,7 @@ def listed(spark: SparkSession, name: str) -> list[str]:
 
 
 def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-23: CREATE TABLE, also AS SELECT, whose rows are held against it, and REPLACE TABLE."""
+    """RP-23: CREATE TABLE, also AS SELECT, whose rows are checked against the ranges, and REPLACE TABLE."""
     name = f"lake.{namespace}.t"
     properties = (
         "TBLPROPERTIES ('tableformat.key' = 'id', 'range-partitions.on' = 'year', "

@@ -158,7 +158,7 @@ def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, firs
 
 
 def test_time_travel_by_options_of_spark(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
-    """ST-6: heeded, or refused where Spark itself passes them over."""
+    """ST-6: applied, or rejected if Spark itself ignores them."""
     version, moment = {"versionAsOf": first["snapshot-id"]}, {"timestampAsOf": "2999-01-01"}
     if spark.version < "4":
         for options in (version, moment):

@@ -81,7 +81,8 @@ def kinds(table: tf.Table) -> set[tuple[int, str]]:
 def test_converted_tables_are_read_by_everybody(
     spark: SparkSession, lake: tf.Catalog, namespace: str, version: int, write: object, partition_by: tuple[str, ...]
 ) -> None:
-    """RD-6, DA-1, DA-7: before conversion others refuse; after it, and after more row deletes of Spark, all agree."""
+    """RD-6, DA-1, DA-7: before conversion other readers reject the table. After conversion, and after more row deletes
+    of Spark, all agree."""
     if not duckdb_iceberg_env.is_complete():
         pytest.skip("DuckDB with its Iceberg extension is missing: python tests/integration/duckdb_iceberg_env.py")
     table = lake.create_table(
@@ -116,7 +117,7 @@ NESTED_DEFAULTS = "v3_nested_defaults"
 def test_tables_of_other_writers(
     spark: SparkSession, lake: tf.Catalog, namespace: str, tmp_path: Path, foreign: ForeignTable
 ) -> None:
-    """DA-1 to DA-4, DA-7, SP-97: every snapshot, row for row as Python reads it from where the table lies."""
+    """DA-1 to DA-4, DA-7, SP-97: every snapshot, row by row as Python reads it from the table's location."""
     original = foreign.open()
     table = lake.register_table((namespace, "t"), moved_copy(foreign.directory, tmp_path / "t"))
     kept = {path.name for path in (foreign.directory / "metadata").iterdir()}

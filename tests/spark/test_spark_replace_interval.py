@@ -32,7 +32,7 @@ def rows(table: Table) -> list[tuple[int, int]]:
 
 
 def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
-    """RP-19, RP-24: days without new rows become empty, whole files leave, and a row outside is refused."""
+    """RP-19, RP-24: days without new rows become empty, whole files are removed, and a row outside is rejected."""
     options = {"replace-interval": "day", "lower": "2", "upper": "5"}
     writer = frame(spark, (3, 30), (3, 31)).writeTo(f"lake.{table.name}")
     writer.options(**options).append()
@@ -101,7 +101,7 @@ def test_an_interval_is_replaced_by_another_table(spark: SparkSession, table: Ta
 
 
 def test_rows_outside_of_the_condition_are_refused(spark: SparkSession, table: Table) -> None:
-    """RP-24: of REPLACE WHERE and of overwrite(condition), by bounds where they tell and by rows where not."""
+    """RP-24: for REPLACE WHERE and overwrite(condition), by bounds if they decide, otherwise by rows."""
     from pyspark.sql.functions import expr
 
     name = f"lake.{table.name}"

@@ -123,7 +123,7 @@ def add(source: Path, name: str, *lines: str) -> None:
 
 
 def test_stream_appends_and_is_exactly_once(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    """CP-14: an epoch whose record Spark lost is committed no second time."""
+    """CP-14: if Spark lost the record of an epoch, the epoch is not committed a second time."""
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     add(source, "1.json", '{"id1": "z", "id2": 1, "n": 0, "v": "one"}')
     start(spark, table, source, checkpoint).awaitTermination()

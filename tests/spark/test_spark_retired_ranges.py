@@ -40,7 +40,7 @@ def test_the_list_and_the_history_in_spark(spark: SparkSession, sales: Table) ->
 
 
 def test_statements_show_a_retired_range_and_its_tag(spark: SparkSession, sales: Table) -> None:
-    """RP-30: SHOW, the metadata table, the plan, and the error of a refused row."""
+    """RP-30: SHOW, the metadata table, the plan, and the error of a rejected row."""
     name = f"lake.{sales.name}"
     loaded = sales.snapshot_id
     tag = sales.range_partitions.retire(2020, 2021).tag

@@ -71,7 +71,7 @@ def test_warehouse_may_be_a_uri(spark: SparkSession, tmp_path: Path) -> None:
         assert opened.list_namespaces() == ["db"]
 
 
-# -- columns whose names differ in case alone
+# -- columns whose names differ only in case
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_warehouse_may_be_a_uri(spark: SparkSession, tmp_path: Path) -> None:
 def test_changes_of_alike_columns(
     spark: SparkSession, alike: Table, statement: str, after: list[tuple[object, ...]]
 ) -> None:
-    """SP-63: right where the session looks at case, and refused where it does not."""
+    """SP-63: correct if the session is case-sensitive, and rejected otherwise."""
     before, statement = rows(alike), statement.format(f"lake.{alike.name}")
     with pytest.raises(AnalysisException, match=r"AMBIGUOUS_REFERENCE|COLUMN_ALREADY_EXISTS|UNRESOLVED_COLUMN"):
         spark.sql(statement)

@@ -32,7 +32,7 @@ def table(lake: Catalog, namespace: str) -> Table:
 
 
 def rows(spark: SparkSession, table: Table) -> list[str]:
-    """Rows such as "a1=1.0" as Spark sees them, which is as Python sees them."""
+    """Rows such as "a1=1.0" as Spark reads them, after checking that Python reads the same."""
     found = sorted(f"{row.id1}{row.id2}={row.v}" for row in spark.table(f"lake.{table.name}").collect())
     assert found == sorted(f"{r['id1']}{r['id2']}={r['v']}" for r in table.refresh().scan().to_arrow().to_pylist())
     return found
@@ -79,7 +79,7 @@ def test_update_of_every_row_takes_the_old_files_away(spark: SparkSession, table
 
 
 def test_updated_rows_are_sorted_and_say_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RD-11: the deletes of an update come before its inserts, which are in key order."""
+    """RD-11: the deletes of an update precede its inserts, which are in key order."""
     table = lake.create_table((namespace, "big"), SCHEMA, key=["id1", "id2"])
     spark.range(3000).selectExpr("concat('k', id % 5) id1", "3000 - id id2", "double(id % 3) v").repartition(2).writeTo(
         f"lake.{table.name}"

@@ -154,7 +154,7 @@ def test_unknown_option_of_the_catalog(spark: SparkSession, tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
-    """The shell has no Python of its own: the catalog starts one."""
+    """The shell has no Python process: the catalog starts one."""
     shell = Path(sys.executable).parent / "spark-sql"
     options = subprocess.run(
         [sys.executable, "-m", "spark_ext", "--warehouse", str(tmp_path / "lake")],
@@ -167,7 +167,7 @@ def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
         "INSERT INTO lake.db.t VALUES (1), (2); CALL lake.system.delete_range('db.t', array('a'), upper => 2); "
         "SELECT a FROM lake.db.t"
     )
-    # The shell asks a Python where Spark is.
+    # The shell script runs Python to find Spark.
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [
@@ -301,7 +301,7 @@ def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.since_spark("4.0", "the server of Spark Connect among PySpark's jars")
 def test_spark_connect(java: None, tmp_path: Path) -> None:
-    """RP-21: rows that nothing covers are refused there too."""
+    """RP-21: uncovered rows are rejected there too."""
     done = run_connect(_CONNECT_SCRIPT, tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -25,7 +25,7 @@ MESSAGES = [
     [(1, "eve", [11])],
     [(3, "dan", [5, 6, 7]), (2, "bob", [31, 32])],
 ]
-"""Of each micro-batch: order, customer, amounts of the lines."""
+"""For each micro-batch: order, customer, amounts of the lines."""
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def first_in_queue(table: Table) -> Iterator[None]:
 
 
 def waits_for_its_turn(table: Table) -> bool:
-    """Whether another writer is behind the first in the queue: the next place is not the second."""
+    """Whether another writer waits behind the first in the queue: the next ticket is not the second."""
     catalog = table.catalog.iceberg
     assert isinstance(catalog, QueuesCommits)
     place = catalog.commit_queue(table.metadata.table_uuid).take()

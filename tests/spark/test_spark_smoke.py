@@ -14,7 +14,7 @@ from tableformat import Catalog
 def test_a_table_from_its_creation_to_a_stream_of_it(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
-    """Every statement that has a path of its own, and what Python reads of the table afterwards."""
+    """Every statement that has its own code path, and the rows that Python reads afterwards."""
     name = f"lake.{namespace}.t"
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT NOT NULL, place STRING, n INT) PARTITIONED BY (bucket(2, id)) "

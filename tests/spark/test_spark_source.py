@@ -75,7 +75,7 @@ def test_icebergs_settings_of_the_session_stand_in_for_options(spark: SparkSessi
 
 
 def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
-    """SP-59: its tables would be gone from sight, and USING parquet would make tables of ours."""
+    """SP-59: otherwise its tables would be hidden, and USING parquet would create tables of ours."""
     jvm = spark._jvm
     options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
     with pytest.raises(AnalysisException, match=r"set spark\.sql\.defaultCatalog"):
@@ -264,7 +264,7 @@ def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: 
 
 @pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
 def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-82, as Iceberg does; Spark 4.2 and newer would have made them narrower, which was refused."""
+    """SP-82: the same as in Iceberg; Spark 4.2 and newer would have narrowed them, which was rejected."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, f DOUBLE, d DECIMAL(6,2), s STRUCT<a: INT>, i INT NOT NULL)")
     narrow = spark.sql("SELECT 1 id, CAST(1.5 AS FLOAT) f, CAST(2 AS DECIMAL(4,2)) d, CAST(3 AS SMALLINT) i")
@@ -324,7 +324,7 @@ def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: Sp
 
 @pytest.mark.since_spark("4.2", "mergeSchema of insertInto is Spark's own")
 def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
-    """SP-82: not of SQL's WITH, which takes options of ours."""
+    """SP-82: not through SQL's WITH, which takes our options."""
     name = f"lake.{table.name}"
     spark.range(20, 21).selectExpr("id", "1 a").write.option("mergeSchema", "true").insertInto(name)
     assert spark.table(name).columns == ["id", "a"]

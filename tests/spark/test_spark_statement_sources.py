@@ -50,13 +50,13 @@ def new_rows(spark: SparkSession, table: Table, other: Table) -> DataFrame:
 
 
 def common_rows(spark: SparkSession, table: Table, other: Table) -> DataFrame:
-    """Of both tables, one inside a subquery: (2, o2t4) and (3, o3t4)."""
+    """Rows of both tables, one of them in a subquery: (2, o2t4) and (3, o3t4)."""
     newest = f"(SELECT max(v) FROM lake.{table.name})"
     return spark.sql(f"SELECT id, concat(v, {newest}) v FROM lake.{other.name} WHERE id > 1")
 
 
 def own_rows(spark: SparkSession, table: Table, _other: Table) -> DataFrame:
-    """Of the target joined with itself: (3, t3t2) and (4, t4t3)."""
+    """Rows of the target joined with itself: (3, t3t2) and (4, t4t3)."""
     frame = spark.table(f"lake.{table.name}")
     return frame.alias("x").join(frame.alias("y"), expr("x.id = y.id + 1")).selectExpr("x.id", "concat(x.v, y.v) v")
 
@@ -213,7 +213,7 @@ def past(spark: SparkSession, table: Table, snapshot_id: int) -> dict[str, DataF
 def test_frame_of_an_earlier_snapshot_is_written_as_of_that_snapshot(
     spark: SparkSession, lake: Catalog, namespace: str, table: Table, how: str
 ) -> None:
-    """ST-9: Spark since 4.2 looked its table up again by name, and wrote the rows of now."""
+    """ST-9: from 4.2 on, Spark looked up the table again by name, and wrote the current rows."""
     before = table.snapshot_id
     table.delete("id < 4")
     assert before is not None

@@ -18,7 +18,7 @@ SECONDS = 6
 def test_two_stopped_streams_leave_the_lines_of_the_newest_messages(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
-    """CP-14, CP-66, CF-6, CF-11: beside jobs and a consumer; `make soak-story` kills drivers for minutes."""
+    """CP-14, CP-66, CF-6, CF-11: with concurrent jobs and a consumer; `make soak-story` kills drivers for minutes."""
     story = Story(lake, f"{namespace}.t", tmp_path, seed=36)
     name = f"lake.{namespace}.t"
     streams = [

@@ -69,7 +69,7 @@ def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, s
 def test_table_that_a_stream_begins_with_comes_oldest_rows_first(
     spark: SparkSession, lake: Catalog, table: Table, namespace: str, tmp_path: Path
 ) -> None:
-    """SS-4: newer messages replaced older ones in the source's order, and the older ones came last."""
+    """SS-4: newer messages replaced older ones in the order of the source, and the older ones used to arrive last."""
     copy = lake.create_table((namespace, "copy"), SCHEMA, key=["id"])
     for value in ("first", "second", "third"):
         table.refresh().append(pa.table({"id": [1, 2], "v": [value, value]}, schema=SCHEMA))
@@ -136,7 +136,7 @@ def test_time_after_the_last_snapshot(table: Table, source: Source) -> None:
 
 
 def test_time_whose_snapshots_are_gone(table: Table, source: Source) -> None:
-    """A beginning that may lack rows is refused, also where older rows are still in the table."""
+    """A start that may lack rows is rejected, also if older rows are still in the table."""
     first = add(table, 1)
     second = add(table, 2)
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
@@ -203,7 +203,7 @@ def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
 
 
 def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
-    """SS-5: a file is never split: one with more rows makes a micro-batch of its own."""
+    """SS-5: a file is never split: a file with more rows makes its own micro-batch."""
     add_files(table, [1, 2], [3], [4, 5, 6, 7, 8], [9])
     source.options["streaming-max-rows-per-micro-batch"] = "3"
     assert ids(source.batches()) == [[1, 2, 3], [4, 5, 6, 7, 8], [9]]
@@ -244,7 +244,8 @@ def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession
 
 
 def test_first_batch_is_the_same_when_it_is_run_again(table: Table, source: Source) -> None:
-    """SS-4: where the stream began is in the checkpoint, not what the table is when the batch is repeated."""
+    """SS-4: the checkpoint stores the start of the stream; the state of the table when the batch is repeated does not
+    matter."""
     add(table, 1)
     assert ids(source.batches()) == [[1]]
     source.forget_last_commit()
@@ -289,7 +290,7 @@ def test_conversion_is_passed_over(table: Table, source: Source) -> None:
 
 
 def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
-    """Also the very last one that was read may be gone, as long as those after it are there."""
+    """Even the last snapshot that was read may be gone, if the snapshots after it exist."""
     first, second = add(table, 1), add(table, 2)
     assert ids(source.batches()) == [[1, 2]]
     add(table, 3)

@@ -22,7 +22,7 @@ def files(location: str) -> set[str]:
 
 
 def rows(spark: SparkSession, table: Table) -> list[tuple[object, ...]]:
-    """Spark's rows, which are Python's."""
+    """The rows that Spark reads, after checking that Python reads the same."""
     found = sorted((tuple(row) for row in spark.table(f"lake.{table.name}").collect()), key=repr)
     assert found == sorted((tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist()), key=repr)
     return found

@@ -106,7 +106,7 @@ def append(*new: int) -> Callable[[Table], object]:
 
 
 def test_self_join_sees_one_snapshot(spark: SparkSession, table: Table) -> None:
-    """ST-1: the rows are gone before the other side of the join is read."""
+    """ST-1: the rows are deleted before the other side of the join is read."""
     while_running(spark, table, lambda found: found.delete("id > 0"))
     joined = spark.sql(f"""
         SELECT /*+ BROADCAST(b) */ a.id FROM lake.{table.name} a
@@ -195,7 +195,7 @@ def test_insert_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession,
 
 @READS_ARE_KNOWN
 def test_insert_is_told_of_every_scan_of_its_table(spark: SparkSession, table: Table) -> None:
-    """CP-5: bounds say that the new row matters to neither scan; then that it matters to the second."""
+    """CP-5: by its bounds, the new row matters to neither scan; then it matters to the second."""
     statement = f"""
         INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE meanwhile(id) = id AND id < 3
         UNION ALL SELECT id + 10, v FROM lake.{table.name} WHERE id = 50
@@ -302,7 +302,7 @@ def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSessi
 
 @READS_ARE_KNOWN
 def test_table_replaced_from_itself_is_the_one_that_was_read(spark: SparkSession, table: Table) -> None:
-    """ST-3: the commit in between came after the table was looked up and before the replacement began."""
+    """ST-3: the concurrent commit happened after the table was looked up and before the replacement began."""
     statement = f"REPLACE TABLE lake.{table.name} AS SELECT id + 10 id, v FROM lake.{table.name}, one_row()"
     while_analyzed(spark, table, append(4))
     with pytest.raises(AnalysisException, match="was changed by another commit") as error:
@@ -335,7 +335,7 @@ def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
         assert cached.count() == 2
         append(13)(other)
         cached.writeTo(f"lake.{table.name}").append()
-        # Spark 4.1 takes the cached rows where it writes, too.
+        # Spark 4.1 also writes the cached rows.
         assert ids(table) == [1, 2, 3, 11, 12, *([] if spark.version.startswith("4.1") else [13])]
     finally:
         cached.unpersist()
@@ -351,7 +351,7 @@ def test_failed_statement_leaves_the_next_one_alone(spark: SparkSession, table: 
 
 
 def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    """Each epoch is a statement of its own."""
+    """Each epoch is a separate statement."""
     source = tmp_path / "source"
     checkpoint = str(tmp_path / "checkpoint")
 

@@ -47,7 +47,7 @@ class StatementError(Exception):
 
 
 class OtherSession:
-    """A Spark session in a process of its own."""
+    """A Spark session in its own process."""
 
     def __init__(self, warehouse: Path) -> None:
         self.process = subprocess.Popen(
@@ -141,7 +141,7 @@ def test_nothing_is_lost_of_appends_and_replaced_prefixes(
 
 
 def test_no_update_is_lost(spark: SparkSession, other: OtherSession, table: Table) -> None:
-    """Every MERGE reads and writes the same row: each counts once, or says that another commit was in its way."""
+    """Every MERGE reads and writes the same row: each one counts once, or fails with a conflict."""
     table.append(pa.table({"p": ["counter"], "n": [0], "v": [0]}, schema=SCHEMA))
     statement = f"""
         MERGE INTO lake.{table.name} t USING (SELECT 'counter' p, 0L n) s ON t.p = s.p AND t.n = s.n

@@ -105,7 +105,7 @@ def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, n
 
 
 def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-49: 10 October 1582 was compared with row groups as the 20th, which is in none of them."""
+    """SP-49: 10 October 1582 used to be compared with row groups as the 20th, which is in none of them."""
     schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
     table = lake.create_table((namespace, "t"), schema)
     days = [date(1500, 2, 3), date(1582, 10, 10)]
@@ -177,7 +177,7 @@ def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: s
 
 
 def test_files_from_before_columns_were_widened(spark: SparkSession, namespace: str) -> None:
-    """SP-61, at every depth, with nulls, past deleted rows, under a filter, beside files in the new types."""
+    """SP-61: at every depth, with nulls, after deleted rows, with a filter, together with files in the new types."""
     name = f"lake.{namespace}.t"
     types = ("INT", "FLOAT", "DECIMAL(7, 2)", "DECIMAL(18, 1)", "STRUCT<x: INT, t: STRING>", "ARRAY<STRUCT<x: FLOAT>>")
     columns = ", ".join(f"c{number} {each}" for number, each in enumerate((*types, "MAP<INT, INT>", "ARRAY<INT>")))

@@ -37,7 +37,7 @@ def message_rows(ids: range, rows_each: int, *, value: int) -> pa.Table:
 
 
 def replace_by_stream(spark: SparkSession, table: str, directory: Path, batches: range) -> None:
-    """A micro-batch for each number: the messages that begin there come with one row less."""
+    """Run a micro-batch for each number: the messages that begin there are written with one row less."""
     source = directory / "source"
     source.mkdir(exist_ok=True)
     for number in batches:
@@ -72,7 +72,7 @@ def of_messages(table: Table) -> dict[int, tuple[int, int]]:
 
 
 def wait_for(what: Callable[[], bool], *, seconds: float = 60) -> None:
-    """The thread beside the writer is another process's."""
+    """Wait for the upkeep thread, which is in another process."""
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until
@@ -83,7 +83,7 @@ def wait_for(what: Callable[[], bool], *, seconds: float = 60) -> None:
 def test_a_stream_keeps_its_table_in_shape(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path, mode: str
 ) -> None:
-    """MT-83: beside the base there is less than a level and a half; a query that goes on finds its epochs."""
+    """MT-83: in addition to the base there is less than a level and a half; a query that continues finds its epochs."""
     table = kept_table(lake, (namespace, mode), mode)
     for batches in (range(2 * LEVEL), range(2 * LEVEL, 3 * LEVEL)):
         replace_by_stream(spark, f"lake.{namespace}.{mode}", tmp_path, batches)
@@ -105,7 +105,7 @@ def test_statements_keep_their_table_in_shape(spark: SparkSession, lake: Catalog
 def test_large_merges_of_upkeep_run_on_executors(
     spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str
 ) -> None:
-    """MT-100: by another catalog over the same tables, whose option says that every merge is large."""
+    """MT-100: through another catalog over the same tables, with an option that makes every merge large."""
     for option, value in catalog_options("far", warehouse, **{"upkeep-executor-bytes": "1"}).items():
         spark.conf.set(option, value)
     table = kept_table(lake, (namespace, "t"), "writer")
@@ -147,7 +147,7 @@ def test_copy_on_write_writes_files_on_executors(
 def test_procedures_look_for_rows_on_executors(
     spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str
 ) -> None:
-    """SP-115: the count comes back, nothing else changes, and a blind call needs no task."""
+    """SP-115: the result has the count, nothing else differs, and a blind call needs no task."""
     for option, value in catalog_options("searching", warehouse, **{"scan-executor-bytes": "1"}).items():
         spark.conf.set(option, value)
     name = f"{namespace}.searched"

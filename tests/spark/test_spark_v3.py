@@ -27,7 +27,7 @@ def table(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
 
 
 def lineage(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
-    """Row id and number by id as Spark reads them, which is as Python reads them."""
+    """The row id and sequence number by id that Spark reads, after checking that Python reads the same."""
     found = spark.sql(f"SELECT id, {', '.join(NAMES)} FROM lake.{table.name}").collect()
     by_id = {row.id: (row._row_id, row._last_updated_sequence_number) for row in found}
     read = table.refresh().scan(columns=["id", *NAMES]).to_arrow().to_pylist()

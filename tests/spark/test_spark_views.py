@@ -172,7 +172,7 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
 
 
 def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
-    """SQ-26: the catalog itself has none, and says so."""
+    """SQ-26: the catalog root cannot have a view, and the error says so."""
     assert [row.viewName for row in spark.sql("SHOW VIEWS IN lake").collect() if not row.isTemporary] == []
     for statement in ("CREATE VIEW lake.v AS SELECT 1 a", "CREATE OR REPLACE VIEW lake.v AS SELECT 1 a"):
         with pytest.raises(AnalysisException, match=r"is no name of a view: write 'lake\.db\.v'"):

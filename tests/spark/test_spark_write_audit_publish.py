@@ -70,7 +70,7 @@ def test_writes_go_to_the_branch_of_the_session_and_reads_come_from_it(
 
 
 def test_staged_snapshots_are_published_once(spark: SparkSession, table: Table) -> None:
-    """SP-23, SP-24: an append whenever, anything else while nothing came between."""
+    """SP-23, SP-24: an append at any time, other changes only if nothing was committed in between."""
     name, main = f"lake.{table.name}", table.snapshot_id
     staged: dict[str, int] = {}
     for wap_id, statement in {

@@ -124,7 +124,7 @@ class ThreeTables:
             self.past.append(Past(snapshot_id, tuple(self.model.rows()), self.columns))
 
     def check_past(self, past: Past) -> None:
-        """VERSION AS OF, in the schema of then."""
+        """VERSION AS OF, in the schema of that version."""
         if self.table.metadata.snapshot_by_id(past.snapshot_id) is None:
             return
         note(f"VERSION AS OF {past.snapshot_id}")
@@ -136,7 +136,7 @@ class ThreeTables:
         )
 
     def check_filter(self, condition: Condition) -> None:
-        """A filter by itself, which must match the same rows in Spark, DuckDB, over the lake too, and Python."""
+        """Check that a filter matches the same rows in Spark, in DuckDB, in DuckDB over the lake, and in Python."""
         names = ", ".join(column.told(DUCKDB) for column in self.columns)
         rows = [row for row in self.model.rows() if condition.matches(row)]
         expected = self._of_model(rows)
@@ -182,7 +182,8 @@ def renamed(columns: Iterable[Column], ident: str, name: str) -> list[Column]:
 
 
 def _loosely(rows: pa.Table) -> Counter[tuple[Any, ...]]:
-    """Rows by place; zeros and numbers of any type are one, as groups and bounds do not tell them apart."""
+    """Rows by position; both zeros and numbers of all types are equal, because groups and bounds do not distinguish
+    them."""
     names = [str(index) for index in range(rows.num_columns)]
     found = rows.rename_columns(names).to_pylist()
     return fingerprint([_loose_row(row) for row in found], names)

@@ -253,7 +253,7 @@ _OTHER_LITERALS: Final[dict[str, list[tuple[str, str, Any]]]] = {
     ],
     "timestamp_ntz": [("DATE '2024-02-29'", "DATE '2024-02-29'", dt.datetime(2024, 2, 29))],
 }
-"""Literals of other types than the column's, which Spark casts or folds before it pushes them down."""
+"""Literals of types other than the column's, which Spark casts or folds before it pushes them down."""
 _ABOVE_EVERY_BIGINT: Final = ("9223372036854775808", "9223372036854775808", Decimal(2**63))
 """Compared for equality alone. Of `<`, `<=` and the negations of the others Spark itself, on plain Parquet too, makes a
 condition that is true for nulls (4.3, only for BIGINT)."""
