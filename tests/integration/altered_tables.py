@@ -32,7 +32,7 @@ def with_changed_metadata(location: str, change: Change) -> str:
 
 
 def with_changed_deletes(location: str, change_file: Change, change_schema: Change | None = None) -> str:
-    """A copy in which every `data_file` struct of the current snapshot's delete manifests was changed."""
+    """A copy in which every `data_file` struct in the delete manifests of the current snapshot was changed."""
     snapshot = _current_snapshot(location)
 
     def change_manifest(manifest: Record) -> None:

@@ -21,7 +21,7 @@ REQUIREMENTS: Final = (
     "duckdb==1.5.5",
     "duckdb-extension-iceberg==1.5.5",
     "duckdb-extension-avro==1.5.5",
-    # For the benchmarks that run DuckLake beside us.
+    # For the benchmarks that compare with DuckLake.
     "duckdb-extension-ducklake==1.5.5",
     "pyarrow==26.0.1",
 )
@@ -30,13 +30,13 @@ _IMPORTS: Final = "import duckdb, duckdb_extension_iceberg, duckdb_extension_avr
 
 
 def environment_python() -> Path:
-    """The interpreter of the environment, whether it is there or not."""
+    """The path of the environment's interpreter, whether or not it exists."""
     return ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 @cache
 def is_complete() -> bool:
-    """Whether the environment is there and holds the three packages; asked once a process."""
+    """Whether the environment exists and has the three packages; checked once in each process."""
     python = environment_python()
     return (
         python.exists() and subprocess.run([python, "-c", _IMPORTS], capture_output=True, check=False).returncode == 0

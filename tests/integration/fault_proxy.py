@@ -46,7 +46,7 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class FaultProxy:
-    """Requests pass until `arm` says which of them do not."""
+    """Requests pass unchanged until `arm` selects some of them."""
 
     store: str
     """The address of the store, such as http://127.0.0.1:5000."""
@@ -55,11 +55,11 @@ class FaultProxy:
     delay: float = 0.0
     """Seconds that each answer waits."""
     answered: list[tuple[float, float]] = field(default_factory=list)
-    """When each request since the proxy was armed came and was answered, in seconds of `time.perf_counter`."""
+    """The times at which each request since arming arrived and was answered, in seconds of `time.perf_counter`."""
     verifies_uploads: bool = True
     """Whether the store compares files with the checksums that requests state."""
     unchecked_uploads: list[str] = field(default_factory=list)
-    """Paths of the files that came without a checksum."""
+    """Paths of the files that were uploaded without a checksum."""
     _fault: Fault | None = None
     _first: int = 0
     _times: int = 0
@@ -95,7 +95,8 @@ class FaultProxy:
             return self._fault if is_spoilt else None
 
     def round_trips(self) -> int:
-        """How many requests waited for each other: the most that came one after another's answer."""
+        """The number of successive round trips: the longest chain of requests, each sent after the answer to the one
+        before."""
         count, last = 0, float("-inf")
         for came, answered in sorted(self.answered, key=itemgetter(1)):
             if came >= last:
@@ -127,7 +128,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away has nobody to tell."""
+        """Ignore the error: the client has closed the connection."""
 
 
 def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
@@ -181,7 +182,7 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             return b"".join(parts)
 
         def _states_checksum(self) -> bool:
-            """In a header, or in one that says that it comes after the body."""
+            """Whether the request has a checksum in a header, or a header that announces one after the body."""
             names = [name.lower() for name in self.headers]
             stated = [*names, (self.headers.get("x-amz-trailer") or "").lower()]
             return "content-md5" in names or any(
@@ -189,7 +190,7 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             )
 
         def _flipped_upload(self, body: bytes) -> bytes:
-            """In the encoding `aws-chunked` a line with the length comes before the file, and the checksum after it."""
+            """In the encoding `aws-chunked`, a line with the length precedes the file, and the checksum follows it."""
             if "aws-chunked" not in (self.headers.get("Content-Encoding") or ""):
                 return flipped(body, in_values=True)
             length, _, rest = body.partition(b"\r\n")

@@ -57,7 +57,7 @@ class Call:
     """One call of a writer."""
 
     value: str
-    """Of the snapshot, if there is one."""
+    """The value in the summary of the snapshot, if there is one."""
     outcome: str
     """committed | nothing | repeated (of a batch that was applied) | conflict | duplicate"""
     seconds: float
@@ -65,7 +65,7 @@ class Call:
     attempts: int = 0
     verbs: str = ""
     is_timed: bool = True
-    """False for the first calls of a process, which import what the verbs need."""
+    """False for the first calls of a process, which import the modules of the operations."""
 
 
 # -- what a writer does ------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ Verb = dict[str, Any]
 
 
 def random_act(draw: random.Random, value: str) -> dict[str, Any]:
-    """One to three verbs, as data."""
+    """One to three operations, as data."""
     if draw.random() < 0.12:
         kinds = draw.choices([kind for kind in VERBS if kind is not append_ignoring], k=draw.randint(2, 3))
     else:
@@ -142,7 +142,7 @@ VERBS = [
 
 
 def run_verb(to: Any, verb: Verb, **commit: Any) -> Any:
-    """A verb as data, on a table or a transaction."""
+    """Run an operation, given as data, on a table or a transaction."""
     name = verb["verb"]
     rows = [to_arrow(verb["rows"])] if "rows" in verb else []
     match name:
@@ -180,7 +180,7 @@ class Writer:
         self._is_timed = False
 
     def warm_up(self) -> None:
-        """Every verb once, as commits like any other."""
+        """Run every operation once, as ordinary commits."""
         for number, verb in enumerate([append_blindly] if self._load == "appends" else VERBS):
             value = f"{self.name}-warm-{number}"
             self._call({"value": value, "verbs": [verb(self._draw, value)]}, {})
@@ -273,7 +273,7 @@ def write(plan: Plan, name: str) -> None:
 
 
 def keep(plan: Plan) -> None:
-    """Jobs of maintenance, and the replay of what is there, until the writers end."""
+    """Run maintenance jobs and replay new snapshots until the writers end."""
     draw = random.Random(plan.seed)
     history = ReplayedHistory()
     jobs: list[Call] = []
@@ -320,7 +320,7 @@ class Run:
     history: ReplayedHistory | None
 
     def committed(self) -> list[Call]:
-        """Those of the time that was measured."""
+        """The committed calls in the measured time."""
         return [
             call for calls in self.calls.values() for call in calls if call.is_timed and call.outcome == "committed"
         ]

@@ -24,7 +24,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "rows that deletes reach": "SELECT * FROM {table} WHERE num_cal >= 2",
     "rows that no delete reaches": "SELECT * FROM {table} WHERE id1 = 'B'",
 }
-"""Each with a shortcut of its own that might pass by the deletes: none, totals of the summary, pruning by bounds."""
+"""Each query has another shortcut that might ignore deletes: none, totals of the summary, pruning by bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def expected_answers(rows: Sequence[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def outcome(answers: Answers, live_rows: Sequence[Row]) -> str:
-    """`right`, `refused`, `partly refused`, or `wrong` as soon as one query returned other rows without an error."""
+    """`right`, `refused`, `partly refused`, or `wrong` if one query returned other rows without an error."""
     expected = expected_answers(live_rows)
     assert answers.keys() == expected.keys()
     verdicts = set()
@@ -99,7 +99,7 @@ def read_with_duckdb(location: str, snapshot_id: int | None) -> Answers:
 
 
 def ask_duckdb(location: str, snapshot_id: int | None, queries: Mapping[str, str]) -> Answers:
-    """In a process of its own: another DuckDB than the library's, and it may crash."""
+    """Run the queries in a separate process: it uses another DuckDB version than the library, and may crash."""
     snapshot = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"
     table = f"iceberg_scan('{location.removeprefix('file://')}'{snapshot})"
     script = Path(__file__).with_name("duckdb_iceberg_reader.py")

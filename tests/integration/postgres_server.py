@@ -71,7 +71,7 @@ def _programs() -> Path | None:
 
 
 def _owner(directory: Path) -> str | None:
-    """PostgreSQL refuses to run for root, so it runs for another user, whose directory it is."""
+    """The user that owns the directory and runs the server, because PostgreSQL does not run as root."""
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

@@ -92,8 +92,8 @@ class ReplayedHistory:
         return line[::-1]
 
     def _matching(self, noted: dict[str, Any], found: Counter[tuple[Any, ...]]) -> Rows:
-        """CP-5: which keys are there is looked up in a snapshot between the call and the commit; all else is as if
-        done at the moment of the commit."""
+        """CP-5: existing keys are looked up in a snapshot between the call and the commit; everything else happens as
+        if at the time of the commit."""
         ignoring = any(verb.get("on_duplicate") == "ignore" for verb in noted["verbs"])
         if not ignoring:
             return apply(noted["verbs"], self.rows)
@@ -124,7 +124,7 @@ class ReplayedHistory:
 
 
 def apply(verbs: Sequence[Mapping[str, Any]], rows: Rows) -> Rows:
-    """The rows after the verbs."""
+    """The rows after the operations."""
     model = ModelVerbs(COLUMNS, KEY, list(rows))
     for verb in verbs:
         match verb["verb"]:

@@ -68,7 +68,7 @@ print(run_demo(Path(sys.argv[1]), "spark", Console(file=StringIO()), plan).is_co
 @pytest.mark.long
 @pytest.mark.spark
 def test_spark_stream_leaves_the_newest_message_of_every_key(tmp_path: Path, needs_java: None) -> None:
-    """In a process of its own: the JVM that it starts would be the one of every later Spark test, without their jar."""
+    """In a separate process: otherwise every later Spark test would use its JVM, which lacks their jar."""
     command = [sys.executable, "-c", STREAM_WITH_SPARK, str(tmp_path / "demo")]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.stdout.splitlines()[-1:] == ["True"], finished.stderr
@@ -92,7 +92,7 @@ def test_without_java_the_local_writer_does_the_job_and_says_so(tmp_path: Path, 
 
 
 def test_an_empty_message_deletes_the_rows_of_its_key(tmp_path: Path) -> None:
-    """A message whose four lists are empty replaces its rows by none."""
+    """A message with four empty lists replaces its rows by no rows."""
     from tableformat.demo import stream_local
     from tableformat.demo.messages import KEY, TABLE_SCHEMA
 

@@ -39,7 +39,7 @@ ALL_ROWS: Final[tuple[Row, ...]] = tuple(
 DELETED_PREFIX: Final = ("A", 1)
 LIVE_ROWS: Final = tuple(row for row in ALL_ROWS if row[:2] != DELETED_PREFIX)
 GATE: Final = "RANGE_DELETES_PARQUET"
-"""RD-6: the file format that other readers must refuse."""
+"""RD-6: the file format that other readers must reject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class State:
 
 
 class Tables:
-    """Builds each state once. Every method makes a table of its own and returns what is to be read of it."""
+    """Builds each state once. Every method creates a separate table and returns the state to read."""
 
     def __init__(self, catalog: tf.Catalog) -> None:
         self._catalog = catalog
@@ -183,7 +183,7 @@ class Tables:
         return self._range_delete_as(content=2, file_format=GATE)
 
     def _range_delete_as(self, **fields: Any) -> State:
-        """A copy that ends as Parquet does, so that nothing but its entry says what it is."""
+        """A copy whose file name ends in .parquet, so that only its entry shows what it is."""
 
         def as_stated(file: dict[str, Any]) -> None:
             path = Path(local_path(file["file_path"]))
@@ -223,7 +223,7 @@ class Tables:
         return self._flagged(add_ref)
 
     def _flagged(self, change: altered_tables.Change) -> State:
-        """A table that says in one place only that it has range deletes: who reads on returns deleted rows."""
+        """A table that declares its range deletes in only one place: a reader that ignores it returns deleted rows."""
         return State(altered_tables.with_changed_metadata(self["no-deletes"].location, change), LIVE_ROWS)
 
 
@@ -338,7 +338,7 @@ def test_document_shows_what_is_stated(group: str, first_column: str) -> None:
 
 
 def _markdown_table(group: str, first_column: str) -> str:
-    """One row a state, one column a reader; a dash where nobody has tried."""
+    """One row for each state, one column for each reader; a dash for combinations that were not measured."""
     readers = STATED["readers"]
     heads = [first_column, *(f"{reader['name']} {reader['version']}" for reader in readers.values())]
     rows = [

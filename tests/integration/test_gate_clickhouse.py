@@ -20,7 +20,8 @@ import tableformat as tf
 
 ENVIRONMENT: Final = Path(__file__).resolve().parents[2] / ".venv-clickhouse"
 SETTINGS: Final = "SETTINGS optimize_read_in_order = 0, output_format_json_quote_64bit_integers = 0"
-"""ClickHouse 26.9 takes several files for one sorted file where the table has a sort order, as one with a key has."""
+"""If a table has a sort order, as every table with a key does, ClickHouse 26.9 treats several files as one sorted
+file."""
 QUERIES: Final = {
     "rows": f"SELECT customer, id FROM {{table}} ORDER BY ALL {SETTINGS}",
     "count": f"SELECT count() FROM {{table}} {SETTINGS}",
@@ -146,7 +147,7 @@ def test_jobs_keep_the_gate(make: Callable[..., tf.Table], job: str) -> None:
 
 
 def test_a_converted_table_is_read(make: Callable[..., tf.Table]) -> None:
-    """On version 3 ClickHouse refuses the deletion vector."""
+    """On version 3 ClickHouse rejects the deletion vector."""
     table = make(partition_by=["customer"])
     table.delete_range(lower=("ann", 1), upper=("ann", 2))
     table.maintenance.convert_deletes()
@@ -181,7 +182,7 @@ def test_equality_deletes_take_rows_with_null(tmp_path: Path, blind: str, left: 
 def test_blind_deletes_off_is_right_on_version_2(
     make: Callable[..., tf.Table], change: str, partition_by: list[str]
 ) -> None:
-    """SP-22: ClickHouse refuses the deletion vectors of version 3, where any are left."""
+    """SP-22: ClickHouse rejects the deletion vectors of version 3, if any are left."""
     table = make({"write.delete.blind": "off"}, partition_by=partition_by)
     CHANGES[change](table)
     answers = ask(table)

@@ -48,7 +48,8 @@ def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path,
 @pytest.mark.usefixtures("few_attempts")
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
-    """MT-71, MT-74: a missing object and one that is not as long as stated; and an outage, which is neither."""
+    """MT-71, MT-74: a missing object, and an object with another length than stated; and an outage, which is
+    neither."""
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
     catalog = tf.open_catalog(f"s3://lake/verified-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)

@@ -21,7 +21,7 @@ SOAK_SECONDS = float(os.environ.get("SOAK_WRITERS_MINUTES", "0")) * 60
 WRITERS = 8 if SOAK_SECONDS else 2
 SECONDS = SOAK_SECONDS or 1.5
 ENOUGH = 3
-"""Commits a writer, from which on one without any was starved; a machine under load makes fewer."""
+"""If the writers average this many commits, a writer without any was starved; a machine under load makes fewer."""
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
 def test_history_of_many_writers_is_one_after_the_other(
     lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """CP-1, CP-3, CP-14: every snapshot has the rows that the model has; what was acknowledged is there once."""
+    """CP-1, CP-3, CP-14: every snapshot has the rows of the model, and each acknowledged commit is there once."""
     run = run_writers(lake, tmp_path / "out", writers=WRITERS, seconds=SECONDS, seed=int(soak_seed("1") or 1))
     count("commits", len(run.committed()))
     print(f"\n{run.report(request.node.name)}")
@@ -56,7 +56,7 @@ def test_history_of_many_writers_is_one_after_the_other(
 
 
 def check_history(run: Run, table: tf.Table) -> None:
-    """The rest of the replay, which the keeper began, and the calls of all writers."""
+    """Finish the replay that the keeper began, and check the calls of all writers."""
     assert run.history is not None
     run.history.advance(table)
     run.history.check_calls(call for calls in run.calls.values() for call in calls)
@@ -82,7 +82,7 @@ def noted(value: str, verb: str, rows: list[list[object]]) -> dict[str, str]:
 
 
 def test_replay_finds_a_lost_row(table: tf.Table) -> None:
-    """The check can fail: a snapshot that has not what its act says."""
+    """The check can fail: a snapshot that differs from its description."""
     table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"], [0, 2, "b"]]))
     with pytest.raises(AssertionError, match="missing"):
         ReplayedHistory().advance(table)

@@ -98,7 +98,7 @@ def test_object_store_without_a_place_for_the_catalog_says_what_is_missing() -> 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
-    """A bucket that was never made, and one that is gone from under a table: the store is wrong, no file is."""
+    """A bucket that never existed, and one that was removed under a table: the store is at fault, not a file."""
     options = {**s3_options, "py-io-impl": file_io}
     catalog = tf.open_catalog("s3://no-such-bucket/lake", catalog_file=str(tmp_path / "catalog.db"), **options)
     catalog.create_namespace("db")

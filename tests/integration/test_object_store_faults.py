@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 
 class TwoAttempts(AwsStandardS3RetryStrategy):
-    """Arrow's client gives up soon, so that a test meets what it says then."""
+    """Arrow's client gives up soon, so that the test gets its error."""
 
     def __init__(self) -> None:
         super().__init__(max_attempts=2)
@@ -200,7 +200,7 @@ def test_a_store_that_fails_changes_all_or_nothing(
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path, file_io: str) -> None:
-    """Every file is sent with a checksum, so that the store refuses it, and nothing is changed."""
+    """Every file is sent with a checksum, so the store rejects it, and nothing is changed."""
     world = World(proxy, tmp_path, f"refused-{file_io.rsplit('.', 1)[1].lower()}", file_io)
     with world.opened(**IMPATIENT) as catalog:
         for path in ("/data/", ".metadata.json"):

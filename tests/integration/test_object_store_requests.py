@@ -26,7 +26,7 @@ def rows(number: int) -> pa.Table:
 
 
 def catalog_of_small_commits(directory: Path, name: str, verb: str, options: dict[str, str]) -> tf.Catalog:
-    """A table to which each of `FILES` commits added a small data file, and deletes but for the first."""
+    """A table to which each of `FILES` commits added a small data file and, except for the first commit, deletes."""
     catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(directory / "catalog.db"), **options)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])

@@ -55,7 +55,7 @@ def test_files_without_field_ids_are_read_by_name_mapping(pyiceberg_catalog: Sql
 def test_table_without_an_unpartitioned_spec_gets_one_for_its_first_global_delete(
     pyiceberg_catalog: SqlCatalog,
 ) -> None:
-    """DA-3, FM-5, RD-3: an upsert by id reaches yesterday's partition too."""
+    """DA-3, FM-5, RD-3: an upsert by id also applies to yesterday's partition."""
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.transforms import IdentityTransform

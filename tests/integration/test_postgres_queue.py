@@ -149,7 +149,7 @@ def test_child_of_a_fork_does_not_end_the_turn(engine: Engine) -> None:
 
 
 def test_child_of_a_fork_queues_on_a_connection_of_its_own(engine: Engine) -> None:
-    """Two processes on one connection would have each other's turn, and who closes it would end both."""
+    """Two processes on one connection would share a turn, and closing the connection would end both turns."""
     queue = PostgresQueue(engine, UUID_OF_TABLE)
     warm = queue.take()
     warm.wait(60)
@@ -231,7 +231,7 @@ def append(table: tf.Table, number: int) -> int:
 
 
 def test_more_threads_than_connections_commit_at_the_first_attempt(lake: Lake) -> None:
-    """CP-32: those who wait leave the connections of the catalog to the one whose turn it is."""
+    """CP-32: waiting threads leave the catalog's connections to the thread whose turn it is."""
     with lake.open() as catalog, ThreadPoolExecutor(12) as pool:
         tables = [catalog.load_table(TABLE) for _ in range(24)]
         attempts = list(pool.map(append, tables, range(24)))

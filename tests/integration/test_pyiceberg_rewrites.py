@@ -57,8 +57,8 @@ def rewritten(table: tf.Table, rewrite: str) -> list[tuple[object, ...]]:
 def test_pyiceberg_brings_back_rows_of_equality_deletes_that_its_filter_rules_out(
     tmp_path: Path, verb: str, rewrite: str
 ) -> None:
-    """A fault of PyIceberg 0.12 (specs/iceberg-compatibility.md). Where this test fails because (2, 'old') is not
-    there, PyIceberg has mended it: take the warnings out of the guide."""
+    """A bug of PyIceberg 0.12 (specs/iceberg-compatibility.md). If this test fails because (2, 'old') is missing,
+    PyIceberg has fixed it: remove the warnings from the guide."""
     rows = rewritten(changed_table(tmp_path, verb), rewrite)
     assert (2, "old") in rows
 
@@ -83,7 +83,7 @@ def test_pyiceberg_refuses_filters_that_equality_deletes_may_meet(tmp_path: Path
 
 
 def test_pyiceberg_appends_beside_equality_deletes(tmp_path: Path) -> None:
-    """They do not reach its rows, which are newer."""
+    """They do not apply to its rows, which are newer."""
     table = changed_table(tmp_path, "delete_rows")
     assert table.catalog is not None
     table.catalog.iceberg.load_table("db.t").append(of((2, "again")))
@@ -99,7 +99,8 @@ def test_pyiceberg_writes_no_manifests_of_version_3(tmp_path: Path) -> None:
 
 
 def test_pyiceberg_adds_a_file_with_a_null_to_the_partition_of_its_values(tmp_path: Path) -> None:
-    """LK-10: a fault of PyIceberg 0.12 (specs/iceberg-compatibility.md); ours is refused, and a verification tells."""
+    """LK-10: a bug of PyIceberg 0.12 (specs/iceberg-compatibility.md); this library rejects such a file, and
+    verification reports it."""
     schema = pa.schema([("p", pa.string())])
     pq.write_table(pa.table({"p": ["a", None]}, schema=schema), tmp_path / "added.parquet")
     catalog = tf.open_catalog(str(tmp_path / "lake"))

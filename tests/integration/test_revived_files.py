@@ -80,7 +80,8 @@ def ids_of(table: tf.Table) -> list[int]:
 
 @pytest.mark.parametrize(("job", "version"), [("expire", "2"), ("orphans", "3")])
 def test_a_file_that_is_added_while_a_job_removes_it_is_kept(tmp_path: Path, job: str, version: str) -> None:
-    """LK-31: an expired file comes back, and a file that never belonged to the table is adopted in its directory."""
+    """LK-31: an expired file is added again, and a file that never belonged to the table is adopted in its
+    directory."""
     table = made(tmp_path, version)
     path = left_file(table, 1, 2) if job == "expire" else old_file(data_directory(table) / "nightly.parquet", 1, 2)
     table.append(rows(9))
@@ -115,7 +116,7 @@ def test_a_file_of_another_table_is_kept_when_that_table_removes_it(tmp_path: Pa
 
 
 def test_a_file_under_a_new_name_is_still_one_file(tmp_path: Path) -> None:
-    """LK-10, LK-31: it is refused while its rows are in the table, by each of its names."""
+    """LK-10, LK-31: it is rejected, under each of its names, while its rows are in the table."""
     table = made(tmp_path)
     stale = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     path = old_file(data_directory(table) / "a.parquet", 1, 2)

@@ -65,7 +65,7 @@ def test_no_secret_in_texts_errors_logs_or_files(
 
 
 def errors_of(catalog: tf.Catalog, table: tf.Table) -> list[TableFormatError]:
-    """Of a wrong call, a missing file, a missing bucket and a store that is not there."""
+    """The errors for a wrong call, a missing file, a missing bucket and a store that does not exist."""
     found = []
     away = {**catalog.iceberg.properties, "s3.endpoint": "http://127.0.0.1:9", "s3.connect-timeout": "1"}
     for call in (

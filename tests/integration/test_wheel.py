@@ -46,7 +46,7 @@ class Release:
 
 @pytest.fixture(scope="module")
 def release(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """As `make dist` builds it."""
+    """The release that `make dist` builds."""
     directory = tmp_path_factory.mktemp("dist")
     run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT],
@@ -58,7 +58,7 @@ def release(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Relea
 
 @pytest.fixture(scope="module")
 def user_python(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment into which the wheel was installed."""
+    """The interpreter of an environment in which the wheel is installed."""
     directory = tmp_path_factory.mktemp("user") / "venv"
     venv.create(directory, with_pip=False)
     python = directory / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -97,7 +97,7 @@ def specification() -> set[str]:
 
 
 def test_wheel_has_every_file_of_the_packages_and_the_jar(release: Release) -> None:
-    """`py.typed` among them, without which type checkers see nothing but Any."""
+    """Including `py.typed`, without which type checkers treat everything as Any."""
     jar = f"spark_ext/java/jars/{spark_version(spark_jars()).jar_name}"
     packed = {name for name in release.names_in_wheel() if name.startswith(PACKAGES) and ".dist-info/" not in name}
     assert packed == files_of_the_packages() | specification() | {jar}
