@@ -56,7 +56,7 @@ def clock_of(rows: list[Row]) -> int:
 
 
 def create(catalog: tf.Catalog, name: str, *, version: str, partitioned: bool) -> tf.Table:
-    """An empty table that Flink upserts into, and which keeps metadata files for as long as slow readers take."""
+    """An empty table for Flink's upserts, which keeps metadata files long enough for slow readers."""
     properties = {
         "format-version": version,
         "write.upsert.enabled": "true",
@@ -87,7 +87,7 @@ class Flink:
         return answer
 
     def open(self, options: Mapping[str, str]) -> None:
-        """The catalog `CATALOG`, in place of the former one."""
+        """Open the catalog `CATALOG`, replacing the former one."""
         self.ask(sql="DROP CATALOG IF EXISTS " + CATALOG)
         self.ask(sql="DROP CATALOG IF EXISTS " + CATALOG, mode="batch")
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in {"type": "iceberg", **options}.items())
@@ -108,7 +108,7 @@ class Flink:
         self.ask(cancel=job)
 
     def is_running(self, job: int) -> bool:
-        """Raises where the job failed: nothing starts it again."""
+        """Whether the job is running. Raises if it has failed, because nothing restarts it."""
         running: bool = self.ask(job=job)["running"]
         return running
 

@@ -41,7 +41,7 @@ how it is opened is in [the specification](../specification/lakes.md#catalogs). 
 
 @dataclass(slots=True)
 class Matrix:
-    """Cells by section, row and column; rows and columns are in the order in which they were first seen."""
+    """Cells by section, row and column; rows and columns are in the order in which they were added."""
 
     cells: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def statement_name(statement: str) -> str:
 
 
 def _versions() -> Iterator[str]:
-    """Of what took part."""
+    """The versions of all components."""
     for name, distribution in (
         ("tableformat", "tableformat"),
         ("PyIceberg", "pyiceberg"),

@@ -61,7 +61,7 @@ def glue_options(files: dict[str, str], *, warehouse: str) -> dict[str, str]:
 
 
 def jars(name: str) -> list[Path]:
-    """Those that `make test-estate` fetched under this name."""
+    """The jars that `make test-estate` downloaded under this name."""
     found = sorted((CACHE / name).glob("*.jar"))
     assert found, f"the jars of {name} are not there: make test-estate fetches them"
     return found
@@ -69,9 +69,9 @@ def jars(name: str) -> list[Path]:
 
 @contextmanager
 def rest_server(directory: Path, files: dict[str, str], *, warehouse: str) -> Iterator[dict[str, str]]:
-    """Iceberg's REST catalog; gives a client's properties, which say nothing of where the files are.
+    """Iceberg's REST catalog; yields the properties of a client, which do not contain the location of the files.
 
-    `files` are the properties of an object store; without them the warehouse is on this machine's disk.
+    `files` are the properties of an object store; without them the warehouse is on the local disk.
     """
     token = uuid.uuid4().hex
     properties = {"warehouse": warehouse, "uri": f"jdbc:sqlite:{directory}/rest.db", "jdbc.schema-version": "V1"}
@@ -89,7 +89,7 @@ def rest_server(directory: Path, files: dict[str, str], *, warehouse: str) -> It
 
 @contextmanager
 def hive_metastore(directory: Path) -> Iterator[dict[str, str]]:
-    """A metastore of Hive 3 over Derby; gives a client's properties. Skips where PyIceberg has no client for it."""
+    """A Hive 3 metastore over Derby; yields the properties of a client. Skips if PyIceberg has no client for it."""
     if importlib.util.find_spec("thrift") is None:
         pytest.skip("the client of Hive metastores is not installed: pip install thrift")
     home = directory / "metastore"

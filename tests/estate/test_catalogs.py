@@ -220,7 +220,7 @@ def test_the_server_decides_who_was_first(opened: Callable[[str], tf.Catalog], v
 
 
 def losing(catalog: tf.Catalog, other: Callable[[], Any]) -> None:
-    """The catalog's next commit comes after another client's."""
+    """Let another client commit before the catalog's next commit."""
     send = catalog.iceberg.commit_table
 
     def commit_table(*arguments: Any) -> Any:
@@ -249,7 +249,7 @@ def test_a_token_and_credentials_come_from_the_server(
 
 
 def test_every_verb_and_job_of_the_library_is_a_step() -> None:
-    """LK-11: what is not asked for here is not said to work."""
+    """LK-11: operations that are not run here are not listed as working."""
     jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
     assert jobs - set(STEPS) == {"plan_compaction", "repair", "upkeep_metrics", "wait_for_upkeep"}
     verbs = {name for name in vars(tf.Transaction) if not name.startswith("_")} - {"result", "commit"}
@@ -257,7 +257,7 @@ def test_every_verb_and_job_of_the_library_is_a_step() -> None:
 
 
 def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path) -> None:
-    """LK-11: a StorageError, which is an OSError, as for every store that is away."""
+    """LK-11: a StorageError, which is an OSError, as for every unavailable store."""
     with rest_server(tmp_path, files, warehouse=f"s3://{BUCKET}/away") as client:
         catalog = tf.open_catalog("rest", **client)
         table = create(catalog, "2", "db.away")
@@ -268,7 +268,7 @@ def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path
 
 
 def test_errors_of_a_metastore_that_went_away(tmp_path: Path) -> None:
-    """LK-11: of Hive's, too, whose client raises errors that are no OSError."""
+    """LK-11: also for Hive, whose client raises errors that are not an OSError."""
     with hive_metastore(tmp_path) as options:
         catalog = tf.open_catalog("hive", **options)
         create(catalog, "2", "db.away")

@@ -40,7 +40,7 @@ ROUNDS: Final = 1
 RATE: Final = 200
 """Numbers of the stream a second."""
 PUBLISHED: Final = "published"
-"""The branch for readers that refuse equality deletes."""
+"""The branch for readers that reject equality deletes."""
 JOBS: Final[Mapping[str, Callable[[tf.Table], Any]]] = {
     "convert_deletes": lambda table: table.maintenance.convert_deletes(),
     "publish": lambda table: table.maintenance.publish(source="main", target=PUBLISHED),
@@ -76,7 +76,7 @@ class Estate:
 def estate(
     request: pytest.FixtureRequest, flink: Flink, spark: SparkSession, matrix: Matrix, tmp_path: Path
 ) -> Iterator[Estate]:
-    """Files of `rest` are in S3, and only its server says how to open them."""
+    """The files of `rest` are in S3, and only its server knows how to open them."""
     session = spark.newSession()
     if request.param == "lake":
         with tf.open_catalog(str(tmp_path / "lake")) as catalog:
@@ -139,7 +139,7 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
 
 
 def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: Path) -> None:
-    """LK-12: the snapshot that Flink looks for has expired, and the files that it would commit again are gone."""
+    """LK-12: the snapshot that Flink searches for has expired, and the files that it would commit again are gone."""
     lake = tmp_path / "lake"
     settings = {
         "execution.checkpointing.dir": f"file://{tmp_path}/checkpoints",
@@ -168,8 +168,8 @@ def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: P
 
 
 def test_expiry_of_a_table_of_version_3_stops_flink(flink: Flink, tmp_path: Path) -> None:
-    """LK-13: a fault of Iceberg 1.11. Once this fails, the warning goes, and the other test expires snapshots of all
-    tables."""
+    """LK-13: a bug of Iceberg 1.11. If this test fails, remove the warning, and expire snapshots of all tables in the
+    other test."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         flink.open(lake_options(tmp_path / "lake"))
@@ -186,13 +186,13 @@ def test_expiry_of_a_table_of_version_3_stops_flink(flink: Flink, tmp_path: Path
 
 
 def newest_checkpoint(directory: Path) -> Path:
-    """Those before it are removed when it is complete."""
+    """The newest complete checkpoint; earlier ones are removed when it is complete."""
     complete = [file.parent for file in directory.glob("*/chk-*/_metadata")]
     return max(complete, key=lambda path: int(path.name.removeprefix("chk-")))
 
 
 def wait_for_flink(flink: Flink, job: int, table: tf.Table) -> None:
-    """Until it has committed once more. Raises where the job failed."""
+    """Wait until Flink has committed once more. Raises if the job has failed."""
     before = checkpoint_of(table.refresh())
     deadline = time.monotonic() + 300
     while checkpoint_of(table.refresh()) == before:

@@ -67,7 +67,7 @@ STEPS: Final = (
 
 @pytest.fixture
 def options_of(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
-    """Starts a catalog of a kind, and says with what it is opened."""
+    """A function that starts a catalog of a kind, and returns the options to open it."""
     with ExitStack() as stack:
 
         def start(kind: str) -> dict[str, str]:
