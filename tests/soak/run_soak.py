@@ -34,7 +34,7 @@ class Part:
     share: float
     paths: tuple[str, ...]
     examples: int = 100
-    """Of Hypothesis, in a round."""
+    """Hypothesis examples in one round."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of a round; `{seconds}` and `{minutes}` are of the part's budget."""
 

@@ -22,7 +22,7 @@ def count(what: str, number: int = 1) -> None:
 
 
 def soak_seed(default: str | None = None) -> str | None:
-    """The seed of this round; None, a new one each time, where a test may draw what it likes."""
+    """The seed of this round, or None for a new random seed each time."""
     return os.environ.get(SEED, default)
 
 

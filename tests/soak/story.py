@@ -36,7 +36,7 @@ SCHEMA: Final = pa.schema(
 )
 KEY: Final = ("customer", "order", "line")
 CUSTOMERS: Final = (("ann", "bob"), ("cem", "dan"))
-"""Of each stream."""
+"""The customers of each stream."""
 NEVER_WRITTEN: Final = ("eve", 1, 1, "kept")
 """A row that no message replaces."""
 ORDERS: Final = 6
@@ -231,7 +231,7 @@ class Story:
         self._keeper = Keeper(catalog, name, random.Random(self.draw.random()))
 
     def run(self, streams: Sequence[Stream], seconds: float, seconds_between: tuple[float, float]) -> None:
-        """Files come until the time is over; a stream is ended at random every `seconds_between`."""
+        """Write files until the time is over; a random stream is ended every `seconds_between`."""
         try:
             self._run(streams, seconds, seconds_between)
         finally:

@@ -92,7 +92,7 @@ class SessionStream:
 
 @dataclass
 class ProcessStream:
-    """A driver in a process of its own, with the catalog's process as its child. It is ended by SIGKILL."""
+    """A driver in a separate process, with the catalog's process as its child. It is ended by SIGKILL."""
 
     warehouse: Path
     table: str
