@@ -40,8 +40,8 @@ OWN_JAVA: Final = frozenset(
         "test_spark_setup.py::test_the_same_sources_give_the_same_jar",
     }
 )
-"""Tests under tests/spark that do not use the shared session and take long: they may run concurrently with the others.
-"""
+"""Tests under tests/spark that do not use the shared session and take long: they may run concurrently with the
+others."""
 
 SPARK_OF_MAKE_TEST: Final = frozenset(
     f"test_spark_{name}.py"
@@ -93,16 +93,16 @@ settings.load_profile(PROFILE)
 
 
 def pytest_configure() -> None:
-    """Lakes of tests live in memory where the system has a file system for that: a commit to SQLite waits for the disk,
-    and tests make thousands."""
+    """Put the lakes of tests into memory if the system has a file system for that: a commit to SQLite waits for the
+    disk, and tests make thousands of commits."""
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_FOR_LAKES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """With `pytest -n`: which tests share a process. By their ids, which are all that the process that deals them out
-    knows, and not by the mark `xdist_group`, which pytest 9.2 keeps xdist 3.8 from writing into the ids."""
+    """With `pytest -n`: the tests that share a process, by their ids. The process that distributes tests knows only
+    ids. The mark `xdist_group` does not work, because pytest 9.2 keeps xdist 3.8 from writing it into the ids."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduler(LoadScopeScheduling):
@@ -113,8 +113,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """Tests stay with their file, whose fixtures they share. Those of Spark share two sessions, each in a process, and
-    the few of `make test` one."""
+    """Tests stay with their file, whose fixtures they share. Spark tests share two sessions, each in its own process;
+    the few of `make test` share one."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
@@ -124,10 +124,11 @@ def scope_of(test_id: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long forms are for `make test-long`, most of tests/spark for `make check`.
+    """Select the tests: long forms run only in `make test-long`, most of tests/spark in `make check`.
 
-    With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most, then
-    the slow ones, so that no process is left with one of them at the end."""
+    With `pytest -n` files do not run in sequence: tests of the Spark session start first, because they are the most,
+    then slow tests, so that no process is left with a slow one at the end.
+    """
     if PROFILE != "soak":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
         items[:] = [item for item in items if not item.get_closest_marker("long")]
@@ -150,7 +151,7 @@ def fixtures_of(item: pytest.Item) -> list[str]:
 
 @pytest.fixture(scope="session")
 def needs_java() -> None:
-    """Skips with the reason where Spark cannot run; in CI that is a failure."""
+    """Skips with the reason if Spark cannot run; in CI that is a failure."""
     if find_java() is None:
         if os.environ.get("CI"):
             pytest.fail(INSTALL_HINT)
