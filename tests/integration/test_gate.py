@@ -183,7 +183,7 @@ class Tables:
         return self._range_delete_as(content=2, file_format=GATE)
 
     def _range_delete_as(self, **fields: Any) -> State:
-        """A copy whose file name ends in .parquet, so that only its entry shows what it is."""
+        """A copy that ends with Parquet's magic bytes, so that only its entry shows what it is."""
 
         def as_stated(file: dict[str, Any]) -> None:
             path = Path(local_path(file["file_path"]))
