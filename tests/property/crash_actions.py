@@ -113,7 +113,8 @@ def _changes() -> pa.Table:
 
 
 def _with_upkeep(mode: UpkeepMode, act: BatchAction) -> BatchAction:
-    """The verb, and the upkeep behind it, as if the table asked for it: a death in the thread is one of the process."""
+    """The operation and the upkeep after it, as if the table requested it: a death in the thread is a death of the
+    process."""
     of = UpkeepPolicy.of
 
     def run(table: tf.Table, **batch: Any) -> Any:

@@ -64,7 +64,7 @@ DEATHS: Final = (Failure.BEFORE, Failure.TORN)
 
 
 class ProcessDied(BaseException):
-    """Nothing that the library does after this reaches a file or the catalog."""
+    """After this error, no call of the library reaches a file or the catalog."""
 
 
 class Interrupted(BaseException):

@@ -33,7 +33,7 @@ RefRows = dict[tuple[str, str], list[tuple[Any, ...]]]
 
 
 class CrashWorld:
-    """A directory with a lake, and a copy beside it to start each trial from."""
+    """A directory with a lake, and a copy of it from which each trial starts."""
 
     def __init__(self, directory: Path, version: str) -> None:
         self.lake = directory / "lake"
@@ -49,7 +49,7 @@ class CrashWorld:
 
     @contextmanager
     def table(self) -> Iterator[tf.Table]:
-        """A new process's handle: a catalog of its own, nothing read yet."""
+        """The handle of a new process: its own catalog, and nothing read yet."""
         with tf.open_catalog(str(self.lake)) as catalog:
             yield catalog.load_table("db.t")
 
@@ -82,7 +82,8 @@ class CrashWorld:
         return None
 
     def check_files(self) -> None:
-        """Every named file is there and right, and what is not named goes with the removal of orphan files."""
+        """Check that every referenced file exists and is valid, and that orphan removal removes all unreferenced
+        files."""
         with tf.open_catalog(str(self.lake)) as catalog:
             for name in catalog.list_tables("db"):
                 table = catalog.load_table(name)
@@ -95,7 +96,7 @@ class CrashWorld:
 
 @contextmanager
 def crash_world(version: str) -> Iterator[CrashWorld]:
-    """In memory where the system has a file system for that."""
+    """A world in memory, if the system has a file system for that."""
     root = _MEMORY if _MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="crash-", dir=root) as directory:
         world = CrashWorld(Path(directory), version)
@@ -109,8 +110,8 @@ def of_versions(name: str, actions: Iterable[str]) -> pytest.MarkDecorator:
 
 
 def trials(calls: Sequence[str], failures: Sequence[Failure], sample: int) -> list[tuple[int, Failure]]:
-    """Every call with every failure where the profile is for that, else a sample of them, another one each time unless
-    the profile wants the same."""
+    """Every call with every failure if the profile requests it, otherwise a sample of them: a new one each time, unless
+    the profile is deterministic."""
     found = [(call, failure) for failure in failures for call in range(len(calls))]
     if settings().max_examples >= _SOAK_EXAMPLES or len(found) <= sample:
         return found
@@ -119,8 +120,8 @@ def trials(calls: Sequence[str], failures: Sequence[Failure], sample: int) -> li
 
 
 def refs_of_neither(found: RefRows, before: RefRows, after: RefRows) -> list[tuple[str, str]]:
-    """Refs of before that are gone or show other rows than before or after. A tag by which a job keeps its place, as
-    publishing does, is at any snapshot."""
+    """Former refs that are gone, or have other rows than before or after. A tag that records the progress of a job,
+    such as publishing, may be at any snapshot."""
     return [ref for ref, rows in before.items() if found.get(ref) not in (rows, after.get(ref, rows))]
 
 
@@ -150,6 +151,6 @@ def unnamed_files(table: tf.Table) -> set[Path]:
 
 
 def torn_metadata_files(table: tf.Table) -> set[Path]:
-    """Halves of metadata files: whose they are cannot be read, so the removal of orphan files leaves them (MT-52)."""
+    """Halves of metadata files: their table cannot be determined, so orphan removal keeps them (MT-52)."""
     metadata = Path(local_path(table.location) or "") / "metadata"
     return {path for path in metadata.glob("*.metadata.json") if not path.read_bytes().rstrip().endswith(b"}")}

@@ -88,7 +88,7 @@ def _schema(of: tuple[list[tuple[IcebergType, bool]], bool]) -> Schema:
 
 
 def stored_type(kind: IcebergType) -> pa.DataType:
-    """The Arrow type with plain bytes in the place of uuids."""
+    """The Arrow type with plain bytes instead of uuids."""
     return storage_of(arrow_schema(Schema(NestedField(1, "x", kind))).field("x").type)
 
 
@@ -173,7 +173,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _optional(kind: pa.DataType) -> pa.DataType:
-    """The type with no required part: rows of a caller seldom say so."""
+    """The type without required parts, because the rows of callers seldom declare them."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(each.name, _optional(each.type)) for each in kind])
     if pa.types.is_list(kind):
@@ -330,7 +330,7 @@ def _has_inner_uuid(kind: pa.DataType) -> bool:
 
 
 def _add_struct(t: TypedTable) -> None:
-    """A column that older files lack, whose part is required."""
+    """Add a column that older files lack, with a required field."""
     with t.table.update_schema() as update:
         update.add_column("late", StructType(NestedField(90, "f", LongType(), required=True)))
     for row in t.rows.values():

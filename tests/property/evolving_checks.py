@@ -24,11 +24,11 @@ from tableformat.testing.replay import EVENT_COLUMNS
 
 WITH_ROW_LINEAGE = 3
 _EXACT_DUCKDB = 2
-"""DuckDB before 2.0 has no nanoseconds beside a zone, and takes no zero byte in a statement."""
+"""DuckDB before 2.0 has no nanoseconds with a zone, and accepts no zero byte in a statement."""
 
 
 class Checks:
-    """Of one table; `close` it, as it holds a connection of DuckDB."""
+    """The checks of one table; `close` it, because it holds a DuckDB connection."""
 
     def __init__(self, known: EvolvingTable) -> None:
         self.known = known
@@ -191,7 +191,7 @@ class Checks:
         assert len(table.get_many(many)) >= len(many), "get_many of many keys"
 
     def descriptions(self, table: tf.Table) -> None:
-        """None has an error of its own, and a verification finds nothing."""
+        """Check that no description raises an error, and that verification finds nothing."""
         found = table.verify(deep=True)
         assert found.is_clean, str(found)
         str(table.maintenance.health())
@@ -259,7 +259,7 @@ def same(found: Any, rows: Rows, schema: Schema, what: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Nanoseconds as microseconds where they are some: DuckDB has them so."""
+    """Nanoseconds as microseconds, as in DuckDB."""
     match value:
         case pd.Timestamp() if not value.nanosecond:
             return value.to_pydatetime()

@@ -36,20 +36,20 @@ class Follower:
 
     branch: str
     snapshot_id: int | None
-    """After which it goes on."""
+    """The snapshot after which the follower continues."""
     rows: Rows
 
 
 @dataclass
 class Followers:
-    """Those of one table."""
+    """The followers of one table."""
 
     known: EvolvingTable
     following: list[Follower] = field(default_factory=list)
     copies: int = 0
 
     def step(self) -> None:
-        """Each one that is there goes on, or one more begins."""
+        """Let each follower continue or not, and sometimes add one."""
         pick = self.known.random
         for each in self.following:
             if pick.random() < 0.5:
@@ -115,7 +115,7 @@ class Followers:
         follower.snapshot_id, follower.rows = end, known.snapshots[end]
 
     def _check_times(self, table: tf.Table, line: list[int], begin: int | None, end: int | None) -> None:
-        """CF-1: a moment stands for the newest snapshot of then or before."""
+        """CF-1: a time means the newest snapshot at or before that time."""
         found = [table.metadata.snapshot_by_id(each) for each in line]
         by_id = {each.snapshot_id: each for each in found if each is not None}
         if begin not in by_id or end not in by_id:
@@ -183,7 +183,8 @@ class LineageOfAll:
 
     known: EvolvingTable
     numbers: dict[int, int] = field(default_factory=dict)
-    """Of each row id that was ever seen, the number of its last change: no verb keeps the id of a row it changes."""
+    """For each row id ever seen, the sequence number of its last change: no operation keeps the id of a row that it
+    changes."""
 
     def check(self) -> None:
         table = self.known.handle()

@@ -68,7 +68,7 @@ def read_held(known: EvolvingTable) -> None:
 
 
 def act_on_held(known: EvolvingTable) -> None:
-    """A verb of a handle that others have overtaken does to the head what it says, or is an error (CP-35, CP-36)."""
+    """An operation on an outdated handle has its stated effect on the head, or raises an error (CP-35, CP-36)."""
     usable = [each for each in known.held if _means_the_same(known, each)]
     if not usable:
         return

@@ -58,7 +58,7 @@ class _Verbs:
 
 
 def transaction(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    """Two or three verbs in one snapshot, each on what those before it left."""
+    """Two or three operations in one snapshot, each on the rows that the previous ones left."""
     rows = before
     known.log.append("transaction:")
     with table.transaction() as staged:
@@ -91,8 +91,8 @@ def repeated_batch(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def add_files(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    """LK-10, LK-19: a file without field ids, that may lack columns; under some names and in some partitions it is
-    refused."""
+    """LK-10, LK-19: a file without field ids that may lack columns; with some names and in some partitions it is
+    rejected."""
     schema, pick = table.metadata.schema(), known.random
     new = known.new_rows(schema, before)
     names = [each.name for each in schema.fields if each.required or pick.random() < 0.8]

@@ -154,7 +154,8 @@ def stage_snapshot(known: EvolvingTable) -> None:
 
 
 def publish_snapshot(known: EvolvingTable) -> None:
-    """SP-24, CP-23, CP-33: an append is added, anything else moves the branch where it is at the parent, or nothing."""
+    """SP-24, CP-23, CP-33: an append is added. Any other change moves the branch if it is at the parent, and otherwise
+    does nothing."""
     if not known.waiting:
         return
     staged: Staged = known.random.choice(known.waiting)

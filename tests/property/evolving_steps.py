@@ -74,7 +74,7 @@ def step(known: EvolvingTable) -> None:
 
 
 def act(known: EvolvingTable) -> None:
-    """One verb."""
+    """Run one operation."""
     branch = known.random.choice(known.branches)
     table = known.handle(branch)
     before = known.rows_of(table)
@@ -82,7 +82,7 @@ def act(known: EvolvingTable) -> None:
     try:
         after = verb(known, table, before)
     except UnsupportedFeatureError as error:
-        # Equality deletes of several fixed values, which Iceberg's Java library reads wrong.
+        # Equality deletes of several fixed values, which Iceberg's Java library reads incorrectly.
         if "fixed" not in str(error):
             raise
         known.log.append(f"  refused: {error}")
@@ -118,7 +118,7 @@ def change_schema(known: EvolvingTable) -> None:
 
 
 def change_behind_others(known: EvolvingTable) -> None:
-    """CP-50: by a handle from before a column came, got values and went, or was renamed and renamed back."""
+    """CP-50: through a handle from before a column was added, filled and dropped, or renamed and renamed back."""
     behind, pick = known.handle(), known.random
     taken = {each.name.casefold() for each in behind.metadata.schema().fields}
     name, other = pick.sample([each for each in NAMES if each.casefold() not in taken], 2)
@@ -321,7 +321,7 @@ _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     act_on_held: 2,
     set_properties: 1,
 }
-"""How often each is taken, beside the others."""
+"""The relative frequency of each step."""
 _CHANGES: Final = (_rename, _rename, _drop, _add, _add, _widen, _move, _change_inside)
 
 

@@ -40,7 +40,7 @@ _FLOATS: Final = ("float", "double")
 
 @dataclass
 class EvolvingTable:
-    """A row has a number of its own, which tells what a snapshot did to it."""
+    """Each row has a number, which shows what a snapshot did to it."""
 
     catalog: tf.Catalog
     name: str
@@ -50,13 +50,13 @@ class EvolvingTable:
     carried: set[int] = field(default_factory=set)
     """Snapshots that may have rewritten rows that the operation did not change."""
     log: list[str] = field(default_factory=list)
-    """The steps, for whom a failure concerns."""
+    """The steps, as information for a failure."""
     staged: list[Any] = field(default_factory=list)
     """Rows that were written and wait for their commit (`evolving_staged`)."""
     waiting: list[Any] = field(default_factory=list)
     """Snapshots that no branch has."""
     published: list[Any] = field(default_factory=list)
-    """Those of them that a branch got."""
+    """The waiting snapshots that were published to a branch."""
     held: list[Any] = field(default_factory=list)
     """Handles and readers of former states (`evolving_held`)."""
     types: Sequence[str] = ()
@@ -120,7 +120,8 @@ class EvolvingTable:
     # -- what it is ---------------------------------------------------------------------------------------------------
 
     def handle(self, branch: str = MAIN) -> tf.Table:
-        """At the head; in half of the cases after the background upkeep has done what is due, else beside it."""
+        """A handle at the head; in half of the cases after the pending background upkeep, otherwise concurrently with
+        it."""
         if self.random.random() < 0.5:
             self.wait_for_upkeep()
         return self.catalog.load_table(self.name, branch=branch)
@@ -132,7 +133,7 @@ class EvolvingTable:
         assert metrics.failure_count == 0, metrics
 
     def rows_of(self, table: tf.Table) -> Rows:
-        """Of the handle's snapshot; upkeep may have made it, which changes no row."""
+        """The rows of the handle's snapshot; upkeep, which changes no row, may have created it."""
         before: Rows = ()
         for snapshot_id in self.line(table):
             if snapshot_id not in self.snapshots:

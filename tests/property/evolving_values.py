@@ -46,7 +46,7 @@ from pyiceberg.types import (
 from tableformat.testing.key_order import sort_key, sort_keys
 
 Values: TypeAlias = Mapping[int, Any]
-"""Of a row or a struct, by field id."""
+"""The values of a row or a struct, by field id."""
 LONG_TEXT: Final = "\U0010ffff" * 17
 _TEXTS: Final = (
     *("", "a", "a\x00", "é", "a" * 16, "a" * 17, "a" * 15 + "\U0001f600z", "\ud7ff" * 17, LONG_TEXT, "it's", "%_"),

@@ -45,7 +45,7 @@ def append(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def append_unless_present(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    """Of equal keys the first one counts."""
+    """Of several rows with the same key, the first one is appended."""
     schema, key = table.metadata.schema(), key_columns(table)
     given = known.new_rows(schema, before)
     new: list[KnownRow] = []
@@ -144,7 +144,7 @@ def update(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def merge(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    """On one column, whose values are unlike in the source; null equals nothing."""
+    """Merge on one column, whose values are distinct in the source; null equals nothing."""
     schema, pick = table.metadata.schema(), known.random
     column = pick.choice(_comparable(schema))
     given: dict[Any, KnownRow] = {}
@@ -293,7 +293,7 @@ def verbs_for(table: tf.Table, before: Rows) -> list[Verb]:
 
 
 def _commit(table: tf.Table, **files: Any) -> None:
-    """Files of another writer, in a snapshot of their own."""
+    """Commit files of another writer in a separate snapshot."""
     head = table.view.snapshot
     change = TableChange(
         operation=Operation.OVERWRITE,

@@ -14,7 +14,7 @@ MEMORY = Path("/dev/shm")
 
 @contextmanager
 def fast_lake() -> Iterator[tf.Catalog]:
-    """A catalog with the namespace `db`, in memory where the system has a file system for that; removed afterwards."""
+    """A catalog with the namespace `db`, in memory if the system has a file system for that; removed afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="lake-", dir=MEMORY if MEMORY.is_dir() else None) as directory,
         tf.open_catalog(f"{directory}/lake") as catalog,

@@ -166,6 +166,6 @@ _LIKELY: dict[str, Any] = {
 
 
 def argument(name: str) -> st.SearchStrategy[Any]:
-    """Values for a parameter of that name: mostly of its kind, where it has one."""
+    """Values for a parameter with that name: mostly of its type, if it has one."""
     likely = _LIKELY.get(name)
     return _ANYTHING if likely is None else st.one_of(likely, likely, _ANYTHING)

@@ -36,7 +36,7 @@ lack it."""
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An act that changes what the table says and no row: its columns, partitions, properties, version or refs."""
+    """An act that changes metadata but no row: columns, partitions, properties, version or refs."""
 
     name: str
     change: Callable[[tf.Table], object]
@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """The branch goes back to one of the snapshots that it came from."""
+    """The branch is moved back to one of its earlier snapshots."""
 
     back: int
 
@@ -84,13 +84,13 @@ class Actor:
 
 
 class History:
-    """A table on which acts are under way, and the rows of its snapshots."""
+    """A table with running acts, and the rows of its snapshots."""
 
     def __init__(self, table: tf.Table, directory: str) -> None:
         self.reader = table
         self.actors: list[Actor] = []
         self.may_lose_files = False
-        """Snapshots were expired, so that who still reads one may find a file gone."""
+        """Snapshots were expired, so a reader of an old snapshot may find that a file is gone."""
         self.was_rolled_back = False
         self._directory = directory
         self._rows: dict[int | None, Rows] = {None: ()}

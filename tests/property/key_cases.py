@@ -165,7 +165,7 @@ def is_above(row: tuple[Any, ...], cut: Cut) -> bool:
 def keyed_cases(
     draw: st.DrawFn, *, max_columns: int = 3
 ) -> tuple[KeyColumns, list[tuple[Any, ...]], list[tuple[Cut, Cut]]]:
-    """A key, rows of it, and pairs of cuts; values come from a few a column, so that rows and cuts meet."""
+    """A key, rows of it, and pairs of cuts; values come from a few for each column, so that rows and cuts coincide."""
     types = draw(st.lists(type_choices, min_size=1, max_size=max_columns))
     pools = [draw(st.lists(st.none() | values_of(key_type), min_size=1, max_size=4)) for key_type in types]
     row = st.tuples(*[st.sampled_from(pool) for pool in pools])

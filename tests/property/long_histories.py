@@ -31,7 +31,7 @@ _FIND_ROWS: Final = frozenset({"merge", "update", "overwrite", "delete"})
 """Verbs that read the table before they commit; others do so with some options."""
 _FINDING: Final = 0.08
 _VERBS_MAX: Final = 16
-"""Of a transaction."""
+"""The maximum number of operations in a transaction."""
 _KINDS_OF_DELETE: Final = ("range", "equality", "prefix", "values", "scan")
 _SNAPSHOTS_MAX: Final = 40
 """All are read when some are to expire."""
@@ -51,7 +51,7 @@ class Pools:
 
     @staticmethod
     def drawn(number: int, verb_count: int) -> Pools:
-        """As the seed `number` has it."""
+        """The pools for the seed `number`."""
         of_verbs = _drawn(verbs(), number, verb_count)
         return Pools(
             blind=[verb for verb in of_verbs if not _finds_rows(verb)],
@@ -76,7 +76,7 @@ class Pools:
 
 
 def run_long_history(machine: TableMachine, pools: Pools, choice: random.Random, steps: int) -> None:
-    """A table of `steps` steps; AssertionError where it has other rows than the model."""
+    """Run a history of `steps` steps; raises AssertionError if the rows differ from the model."""
     machine.create(variant=choice.choice(VARIANTS), has_many_rows=choice.random() < 0.3)
     for _ in range(steps):
         _step(machine, pools, choice)

@@ -23,7 +23,7 @@ class ImpossibleError(Exception):
 
 @dataclass(frozen=True)
 class Existing:
-    """Which numbers exist, and where partitions begin."""
+    """The numbers that exist, and the numbers at which partitions begin."""
 
     numbers: frozenset[int] = frozenset()
     borders: frozenset[int] = frozenset()
@@ -56,7 +56,7 @@ class Existing:
         return after
 
     def demanded_by(self, numbers: Iterable[int]) -> Existing:
-        """With the steps of these numbers that come on demand."""
+        """With the steps of these numbers that are added on demand."""
         missing = set(numbers) - self.numbers
         return self.with_steps_of(missing) if missing and self.step is not None else self
 
@@ -98,7 +98,7 @@ class World:
     rows: dict[int, int] = field(default_factory=dict)
     """id -> n"""
     snapshots: list[tuple[int | None, dict[int, int], Existing | None]] = field(default_factory=list)
-    """Id, rows after it, and what existed before it where it changed that."""
+    """The id, the rows after it, and the ranges before it if it changed them."""
     retired: dict[str, tuple[dict[int, int], int, int]] = field(default_factory=dict)
     past: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Snapshot id -> the partitions when it was committed."""
@@ -107,7 +107,7 @@ class World:
 
     @classmethod
     def on_demand(cls, catalog: tf.Catalog, name: str, version: str) -> World:
-        """Steps of four come on demand, and a window keeps two of them and one ahead."""
+        """Steps of four are added on demand, and a window keeps two of them and one ahead."""
         steps = tf.RangePartitions(on=["n"], bounds=[(2, 10)], step=4, on_demand=True, retain=8, ahead=1)
         options = {"format-version": version, "commit.retry.min-wait-ms": "1"}
         table = catalog.create_table(name, SCHEMA, key=["id"], range_partitions=steps, properties=options)
@@ -151,7 +151,7 @@ class World:
         self.check()
 
     def _branch(self) -> None:
-        """Go on on the other branch, which begins here the first time."""
+        """Continue on the other branch, which is created here the first time."""
         if self.table.snapshot_id is None:
             return
         if self.other is None:
@@ -208,7 +208,7 @@ class World:
         self._write("upsert", given)
 
     def _update(self, lower: int, upper: int, number: int) -> None:
-        """Rows move to a number that exists, or whose step comes with them."""
+        """Move rows to a number that exists, or whose step is added with them."""
         moved = {key: number for key, old in self.rows.items() if lower <= old < upper}
         self._all_or_none(lambda: self.table.update(f"n >= {lower} AND n < {upper}", set={"n": number}), moved)
 
@@ -253,7 +253,7 @@ class World:
     def _all_or_none(
         self, call: Callable[[], object], new: dict[int, int], *, left: dict[int, int] | None = None
     ) -> None:
-        """A verb that is refused where one of its rows is."""
+        """Run an operation that is rejected if one of its rows is."""
         before, snapshot_id = self.existing, self.table.snapshot_id
         existing = before.demanded_by(new.values())
         if not set(new.values()) <= existing.numbers:

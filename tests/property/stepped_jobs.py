@@ -32,7 +32,7 @@ class CancelledError(Exception):
 
 
 class SteppedJob:
-    """A job in a thread of its own with a catalog of its own; it runs only while `step` waits for it."""
+    """A job in its own thread with its own catalog; it runs only while `step` waits for it."""
 
     def __init__(
         self, name: str, directory: str, run: Callable[[tf.Table], Any], *, branch: str = "main", at_files: bool = False
@@ -71,7 +71,7 @@ class SteppedJob:
         self._is_cancelled = True
 
     def finish(self) -> Any:
-        """Let the job run to its end; its result, None where it failed."""
+        """Let the job run to its end; its result, or None if it failed."""
         while not self.is_done:
             self.step()
         self._thread.join(PATIENCE_SECONDS)
@@ -79,7 +79,7 @@ class SteppedJob:
         return self.result
 
     def stop(self, call: str) -> None:
-        """Wait for the next step, where this is the job's own thread."""
+        """Wait for the next step, if this is the job's own thread."""
         if threading.current_thread() is not self._thread:
             return
         self.stopped_at = call
@@ -111,7 +111,7 @@ class SteppedJob:
         return committing
 
     def _stopping(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The call of the catalog, which may have no name of its own."""
+        """A catalog call that stops first; the call may not have a name."""
 
         def stopping(*arguments: Any, **keywords: Any) -> Any:
             self.stop(name)

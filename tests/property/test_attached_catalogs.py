@@ -23,7 +23,7 @@ import tableformat as tf
 
 STEPS: Final = 25
 _NAMES: Final = ("db.a", "db.B", "db.c", "db.b")
-"""DuckDB does not tell two of them apart; only one of these is there at a time."""
+"""DuckDB does not distinguish the names that differ only in case; only one of them exists at a time."""
 _TYPES: Final = (StringType(), IntegerType(), DoubleType())
 _ANY_AGE: Final = 2**42
 
@@ -38,7 +38,7 @@ class AttachedWorld:
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """By the table's name."""
     views: set[str] = field(default_factory=set)
-    """Tables over which somebody has made a view of their own."""
+    """Tables over which a user has created a view."""
     log: list[str] = field(default_factory=list)
     _last_id: int = 0
 
@@ -67,7 +67,8 @@ class AttachedWorld:
                 self.check_own_view(name, want)
 
     def check_own_view(self, name: str, want: list[str]) -> None:
-        """It has the rows of now, or DuckDB says that its columns are others than when it was made."""
+        """Check that it has the current rows, or that DuckDB reports that its columns have changed since it was
+        created."""
         try:
             found = self.connection.sql(f"SELECT * FROM {_own_view(name)}").fetchall()
         except duckdb.BinderException:
@@ -89,7 +90,7 @@ def create(world: AttachedWorld, _name: str | None) -> None:
 
 
 def rename(world: AttachedWorld, name: str | None) -> None:
-    """To a name that is free, or to another spelling of its own."""
+    """Rename to an unused name, or to another spelling of the current one."""
     if name is None:
         return
     other = f"db.{name[3:].swapcase()}"

@@ -322,7 +322,7 @@ def test_columns_hold_what_entries_hold(way_of_decoding: str, drawn: Any) -> Non
 
 
 def test_lanes_prove_records_of_every_length(tmp_path: Path) -> None:
-    """Many files whose fields are of many lengths, and paths inside of other fields, are decoded side by side."""
+    """Many files with fields of many lengths, and paths inside other fields, are decoded in parallel lanes."""
     spec = PartitionSpec(spec_id=0)
     rows = [
         replace(

@@ -185,7 +185,7 @@ def check(steps: list[Step], partition_by: list[str], version: str) -> None:
 
 
 def replaced_nothing(table: tf.Table) -> None:
-    """A snapshot that says "replace" has the rows of its parent."""
+    """Check that a "replace" snapshot has the rows of its parent."""
     for snapshot in table.metadata.snapshots:
         assert snapshot.summary is not None
         if snapshot.summary.operation.value == "replace":
@@ -247,7 +247,7 @@ def test_new_number_for_old_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_missing_conflict_rules_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-8, CP-9: either of them is enough against delete and conversion; without both, rows come back."""
+    """CP-8, CP-9: either rule is enough against a delete and its conversion; without both, rows come back."""
     rules = {
         **conflicts.CONFLICT_TABLE,
         ChangeKind.REWRITE: {conflicts.Theirs.DATA_REMOVED: (conflicts.files_named_are_live,)},

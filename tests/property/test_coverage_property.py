@@ -29,7 +29,8 @@ intervals = st.tuples(st.integers(0, WIDTH - 6), st.integers(0, 5)).map(lambda p
 numbered = st.tuples(intervals, numbers)
 Fragment = tuple[int, int, int]
 TOUCHING = [((first, first + 2), 5 + first % 2) for first in range(0, WIDTH, 3)]
-"""Files of two of them each lie side by side as well, and what is meant for one ends where that for the next begins."""
+"""Adjacent spans, with two sequence numbers by turns: files of two keys are adjacent too, and spans for one end where
+spans for the next begin."""
 
 
 def encoded(value: int) -> bytes:

@@ -68,7 +68,7 @@ def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
 def test_runs_of_equal_rows_have_the_keys_of_their_rows(
     case: tuple[KeyColumns, list[tuple[Any, ...]], Any], is_sorted: bool
 ) -> None:
-    """RD-4: for rows in any order, and where equal ones stand together."""
+    """RD-4: for rows in any order, and if equal rows are adjacent."""
     key, rows, _ = case
     if is_sorted:
         rows.sort(key=comparable_row)

@@ -99,7 +99,7 @@ def keys_of(types: list[PrimitiveType], deletes: list[tuple[list[tuple[Any, ...]
 def test_exactly_the_rows_that_equal_a_newer_key_are_deleted(
     case, data_number: int, as_codes: bool, codes_text: bool
 ) -> None:
-    """DA-2, DA-4, DA-5: whether text comes as codes, or is made codes as in long columns of few values."""
+    """DA-2, DA-4, DA-5: also if text is dictionary-encoded, by the caller or because long columns have few values."""
     with patch.object(key_hashes, "_SAMPLE_ROWS", 0) if codes_text else nullcontext():
         _check_deleted_rows(case, data_number, as_codes)
 

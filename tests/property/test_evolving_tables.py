@@ -30,10 +30,10 @@ INGEST = "ingest"
 @given(seed=st.integers(0, 2**63), is_large=st.booleans())
 def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int, is_large: bool) -> None:
     """CF-1 to CF-6, CP-35 to CP-37, DA-1 to DA-4, FM-20, FM-21, RD-4: scans and snapshots, filters, the change feed
-    between any two snapshots, lookups, row lineage, DuckDB with filters, aggregates and time travel, a deep
-    verification, and what was staged, held or half-read before the table changed.
+    between any two snapshots, and lookups. Also row lineage, DuckDB with filters, aggregates and time travel, a deep
+    verification, and staged, held or half-read objects from before the table changed.
 
-    Examples are numbers, since what follows from them is too long to be made smaller; the log says what was done.
+    An example is a number, because the steps that follow from it are too long to shrink; the log lists the steps.
     """
     with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
@@ -87,7 +87,7 @@ def run_publishing(known: EvolvingTable) -> None:
         elif kind == "evolve":
             known.random.choice(evolutions)(known)
         elif came:
-            # A delete of the branch, which does not have the rows yet, may mean them or not.
+            # A delete of the branch, which does not have the rows yet, may or may not include them.
             append_to(known, INGEST)
         else:
             (act if kind == "act" else run_job)(known)

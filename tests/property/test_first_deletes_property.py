@@ -24,7 +24,7 @@ cuts = st.tuples(st.lists(values, max_size=2).map(tuple), st.booleans())
 @settings(max_examples=examples(1))
 @given(st.lists(st.tuples(values, numbers), min_size=1), st.lists(st.tuples(values, st.integers(0, 9))))
 def test_first_number_of_a_key_from_some_place_on(pairs: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
-    """CF-10: for keys without deletes, and where all are older, none."""
+    """CF-10: keys without deletes, or with only older deletes, have none."""
     deletes = DeleteNumbers.of(*(np.array(column, np.int64) for column in zip(*pairs, strict=True)))
     assert deletes.numbers.tolist() == sorted({number for _, number in pairs})
     places = [min(place, len(deletes.numbers)) for _, place in asked]
@@ -43,7 +43,7 @@ def test_first_number_of_a_key_from_some_place_on(pairs: list[tuple[int, int]], 
     st.lists(st.tuples(values, values, st.integers(0, 9)), max_size=30),
 )
 def test_first_span_over_a_row(spans: list[tuple[Cut, Cut, int]], rows: list[tuple[int, int, int]]) -> None:
-    """CF-10, RD-1: of spans that overlap, are empty, or cover everything; each row of a file of its own age."""
+    """CF-10, RD-1: spans that overlap, are empty, or cover everything; each row in a file of its own age."""
     of = span_array(KEY, [(lower, upper) for lower, upper, _ in spans], [number for _, _, number in spans])
     numbered = NumberedSpans.of(of, pairs_max=1000)
     assert numbered is not None

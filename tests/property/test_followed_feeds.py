@@ -25,10 +25,9 @@ STEPS_BETWEEN_LINEAGE = 4
 @settings(max_examples=examples(0.08))
 @given(seed=st.integers(0, 2**63), is_large=st.booleans())
 def test_a_copy_that_follows_the_feed_is_the_table(seed: int, is_large: bool) -> None:
-    """CF-1, CF-2, CF-6, CF-9, FM-20: in one step and in several, from an id and from a moment, by key too; after
-    rollbacks, expiries and branches that moved the feed goes on, or says where to begin, and that is right. Row ids
-    are given once over all branches, and rows that nobody wrote keep theirs.
-    """
+    """CF-1, CF-2, CF-6, CF-9, FM-20: in one step and in several, from an id and from a time, and by key. After
+    rollbacks, expiries and moved branches the feed continues, or names a correct new start. Row ids are assigned once
+    over all branches, and unchanged rows keep theirs."""
     with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
         with told_with(known.log):

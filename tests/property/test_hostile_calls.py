@@ -82,7 +82,7 @@ class HostileCall:
     arguments: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Of limited depth: printing a list of 2,000 levels in full ends in an error of the printer."""
+        """A text of limited depth, because printing a list of 2,000 levels in full raises an error in the printer."""
         return f"{self.owner}.{self.name}({reprlib.repr(self.arguments)})"
 
     def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
@@ -110,9 +110,9 @@ def hostile_call(draw: st.DrawFn) -> HostileCall:
 
 
 class Template:
-    """A lake that is made once and put back by copying, at the same place, since metadata names its files by path.
+    """A lake that is created once and restored by copying, to the same location, because metadata has absolute paths.
 
-    A table with a branch, a tag, two kinds of deletes and a partition by time.
+    It has a table with a branch, a tag, two kinds of deletes and a partition by time.
     """
 
     def __init__(self, directory: Path, version: str) -> None:
@@ -236,7 +236,7 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
         contextlib.chdir(tmp_path_factory.getbasetemp()),
     ):
         warnings.simplefilter("ignore", PropertyWithoutEffectWarning)
-        # PyIceberg's, of the scheme of a location; the call is refused after it.
+        # A warning of PyIceberg about the scheme of a location; the call is rejected after it.
         warnings.filterwarnings("ignore", "No preferred file implementation", UserWarning)
         before, rows_before, names_before = world.state(), world.read(), world.names()
         for call in calls:
@@ -259,7 +259,7 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
 
 
 def test_every_public_method_is_called() -> None:
-    """A new method is called without being named here, and one that is not called says why."""
+    """A new method is called automatically, and each method that is not called has a reason."""
     assert {(owner, name) for owner, name in NOT_CALLED if not hasattr(METHODS[owner], name)} == set()
     assert {owner for owner, _ in calls()} == {*METHODS, ""}
 

@@ -31,7 +31,7 @@ from tableformat.cli.main import app
 
 COMMANDS_PER_EXAMPLE: Final = 12
 LEFT_OUT: Final = ("demo", "corpus")
-"""They make a lake of their own."""
+"""Commands that create their own lake."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("id1", pa.string(), nullable=False),
@@ -107,7 +107,7 @@ def command_line(pick: random.Random, directory: Path) -> list[str]:
 
 
 def _word(pick: random.Random, parameter: str, directory: Path) -> str:
-    """A table that is there as often as not, so that something happens."""
+    """A word for the parameter; in half of the cases a table that exists, so that the command does something."""
     if parameter in ("table", "tables") and pick.random() < 0.8:
         return pick.choice(("db.t", "db.t", "db.years"))
     if parameter in ("page", "svg", "to", "location"):

@@ -195,7 +195,7 @@ def test_of_entries_that_are_decoded_together_the_damaged_one_is_named(beside: i
     unsorted = replace(carried_by(9, LongType(), 5, 4), file_path="deletes/wrong.parquet")
     other_key = replace(carried_by(9, LongType(), 5), file_path="deletes/wrong.parquet", equality_ids=(1, 2))
     fewer = replace(carried_by(9, LongType(), 5), file_path="deletes/wrong.parquet", record_count=2)
-    # Files are decoded together by their list of columns, so one of another list comes alone.
+    # Files are decoded together by their list of columns, so a file with another list is decoded alone.
     for wrong in (unsorted, fewer, *(() if good else (other_key,))):
         with pytest.raises(CorruptFileError, match=r"deletes/wrong\.parquet"):
             decode_spans([*good, wrong, *good], None)

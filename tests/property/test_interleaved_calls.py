@@ -78,7 +78,7 @@ HITS: Final[st.SearchStrategy[Act]] = st.one_of(
         st.sampled_from(["ignore", "error"]),
     ),
 )
-"""Of rows that are there at first, so that acts are about the same ones."""
+"""Acts on rows that exist at first, so that several acts concern the same ones."""
 ACTORS: Final[st.SearchStrategy[Act]] = st.integers(0, 9).flatmap(
     lambda luck: RARE if luck == 0 else HITS if luck < 4 else acts()
 )
@@ -86,7 +86,7 @@ WRITERS: Final[st.SearchStrategy[Act]] = st.one_of(
     verbs().map(OneVerb), st.lists(verbs(), min_size=2, max_size=3).map(lambda made: InTransaction((*made,)))
 )
 STEPS: Final = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4) | st.integers(1, 40)), min_size=2, max_size=30)
-"""Which of the acts under way goes on, and for how many calls."""
+"""The running act that continues, and the number of its calls."""
 TO_ITS_END: Final = 1_000
 
 
@@ -97,7 +97,7 @@ class Scenario:
     first: Sequence[Act]
     stepped: Sequence[Act]
     steps: Sequence[tuple[int, int | None]]
-    """Which of the acts goes on, and for how many calls; None: up to its request to commit."""
+    """The act that continues, and the number of its calls; None: up to its request to commit."""
 
 
 RANDOM: Final = st.builds(
@@ -107,9 +107,10 @@ RANDOM: Final = st.builds(
 
 @st.composite
 def overtaken(draw: st.DrawFn) -> Scenario:
-    """Acts about one row: the first one has made some of its calls when the others begin, who make all of theirs.
+    """Acts on one row: the first one has made some of its calls when the others begin, which make all of theirs.
 
-    Acts drawn one by one are seldom about the same rows, and seldom in each other's way."""
+    Independently drawn acts seldom concern the same rows, and seldom conflict.
+    """
     pick, row = draw(PICKS.map(lambda pick: (pick, FIXED_ROWS[pick])))
     hit = OneVerb(delete_of(FIXED_ROWS, pick, draw(KINDS_OF_DELETE)))
     beside = OneVerb(Verb("append", (row, {**row, "number": row["number"] ^ 1})))

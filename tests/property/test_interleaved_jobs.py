@@ -75,15 +75,15 @@ JOBS: dict[str, Any] = {
     "orphans": lambda table: table.maintenance.remove_orphan_files(),
     "publish": lambda table: table.maintenance.publish(),
 }
-"""Every one of them may give up because others came first, and may do so without harm."""
+"""Each of them may give up if others committed first, without harm."""
 
 
 class World:
-    """A table, the rows that it should have, and jobs under way. Writers act at once, jobs one call at a time."""
+    """A table, its expected rows, and running jobs. Writers run at once, jobs one call at a time."""
 
     def __init__(self, version: str, first: list[int], pace: int | None = None) -> None:
-        """`pace`: how many calls to files and to the catalog are a step of a job; None where a step goes from one
-        question to the catalog to the next."""
+        """`pace`: the number of calls to files and to the catalog in one step of a job. None: a step goes from one call
+        to the catalog to the next."""
         self.pace = pace
         self.directory = tempfile.mkdtemp()
         catalog = tf.open_catalog(f"{self.directory}/lake")
@@ -215,8 +215,8 @@ class World:
             raise job.error
 
     def race(self, id2: int, first: int) -> None:
-        """The ways in which rows are known to come back: a compaction that is planned, rows deleted, the deletes
-        converted and dropped, and the compaction committed last. Rare by chance, so it is an act of its own."""
+        """The known way to bring rows back: a compaction is planned, rows are deleted, the deletes are converted and
+        dropped, and the compaction commits last. It is rare by chance, so it is a separate act."""
         compaction = self.start("compact all", first)
         self.delete_prefix("a", id2)
         for name in ("convert", "drop dead"):
@@ -224,8 +224,8 @@ class World:
         self.end(compaction)
 
     def rollback_race(self, verb: str, id1: str, ids: list[int], delete: str, steps: int) -> None:
-        """CP-22: rows are deleted, a verb looks for them, the delete is undone, and the verb commits. Jobs that are
-        under way meet the rollback as well."""
+        """CP-22: rows are deleted, an operation searches for them, the delete is undone, and the operation commits.
+        Running jobs see the rollback too."""
         if len(self.running) == 3:
             self.end(self.running[0])
         before, rows_before = self.table.refresh().snapshot_id, list(self.model.current)
@@ -249,7 +249,7 @@ class World:
             self.read_and_decide(verb, rows)
 
     def publishing_race(self, id2: int, first: int, ids: list[int]) -> None:
-        """Rows come to `main` and are deleted on the branch while it is being published."""
+        """Rows are added to `main` and deleted on the branch while it is being published."""
         self.upsert("b", [id2])
         publishing = self.start("publish", first)
         if ids:
@@ -284,7 +284,7 @@ class World:
         return [delete for delete in live_delete_files(self.main.refresh()) if is_keyed(delete)]
 
     def check_published_beside(self) -> None:
-        """LK-16: such a snapshot has the rows of its parent, which is one of the branch."""
+        """LK-16: such a snapshot has the rows of its parent, which belongs to the branch."""
         for snapshot in self.main.refresh().metadata.snapshots:
             if snapshot.summary is not None and snapshot.summary.get(PUBLISHED_NUMBER) is not None:
                 event("published beside")
@@ -378,7 +378,7 @@ def test_jobs_beside_writers_and_one_another(
     version: str, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
 ) -> None:
     """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, MT-95, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are
-    stored and never which rows there are, nor what tags show."""
+    stored. They never change which rows exist, nor the rows of tags."""
     world = World(version, first, pace)
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
@@ -400,8 +400,8 @@ def test_jobs_beside_writers_and_one_another(
 def test_publishing_beside_writers_of_both_branches(
     rounds_together: int, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
 ) -> None:
-    """MT-30 to MT-33, LK-16: `main` shows no keyed delete at any moment, and what is published at the end is what was
-    written to both branches in the order of the commits, which sequence numbers tell."""
+    """MT-30 to MT-33, LK-16: `main` never shows an equality or range delete. The rows that are published at the end are
+    the rows that were written to both branches in the order of the commits, by sequence number."""
     world = World("2", first, pace).publishing()
     moving_alone = patch("tableformat.maintenance.publish._ROUNDS_TOGETHER", rounds_together)
     with every_file_is_a_slice(), moving_alone, closing(world):

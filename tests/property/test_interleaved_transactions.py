@@ -73,7 +73,7 @@ ACTS: Final[dict[str, Act]] = {
 
 
 def shared_rows(catalog: tf.Catalog) -> list[list[tuple[Any, ...]]]:
-    """Of each table, as one reader sees them."""
+    """The rows of each table, as one reader sees them."""
     heads = Heads.of(catalog)
     found = [heads.load(name).scan(where="shared", columns=["id", "writer"]).to_arrow() for name in NAMES]
     return [sorted(zip(*each.to_pydict().values(), strict=True)) for each in found]

@@ -81,7 +81,7 @@ def test_killed_process_leaves_the_rows_of_before_or_of_after(world: CrashWorld,
 
 
 def kill_within(lake: Path, name: str, seconds: float) -> None:
-    """Start the action in a process of its own and kill it after so many seconds, or when it is done."""
+    """Run the action in a separate process and kill it after this number of seconds, or when it is done."""
     path = [str(Path(__file__).parent), *sys.path]
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}\n{CHILD}", str(lake), name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

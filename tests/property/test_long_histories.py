@@ -19,7 +19,7 @@ STEPS = 100
 
 
 class _Counted(TableMachine):
-    """Counts verbs: a transaction has several."""
+    """Counts operations: a transaction has several."""
 
     one_of_those_that_go = 2
     follows = 0

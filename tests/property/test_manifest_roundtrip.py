@@ -173,7 +173,7 @@ def manifests(draw: st.DrawFn) -> tuple[int, ManifestContent, PartitionSpec, lis
 
 
 def committed(entry: ManifestEntry) -> ManifestEntry:
-    """DA-9: what every reader finds in place of the numbers that an entry leaves out."""
+    """DA-9: the entry as every reader sees it, with inherited numbers for those that it omits."""
     file = entry.file
     return replace(
         entry,
@@ -219,12 +219,12 @@ def same(left: Any, right: Any) -> bool:
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
 def test_entries_come_back_as_they_were_written(drawn: Any) -> None:
-    """DA-9, RD-6: every field of every kind of file, with the commit's numbers where there were none."""
+    """DA-9, RD-6: every field of every kind of file, with the commit's numbers for missing ones."""
     version, content, spec, rows = drawn
     with tempfile.TemporaryDirectory() as directory:
         assigned, metadata = written(directory, version, content, spec, rows)
         assert read_manifest_list(LOCAL, f"{directory}/list.avro") == (assigned,)
-        # Row ids are assigned on reading, which is tested by itself: here they come back as stored.
+        # Row ids are assigned on reading, which has a separate test: here they are returned as stored.
         found = read_manifest(LOCAL, replace(assigned, first_row_id=None), metadata)
     assert same(found, tuple(committed(entry) for entry in rows))
 
@@ -256,7 +256,7 @@ def test_the_manifest_file_encloses_its_entries(drawn: Any) -> None:
 
 @pytest.fixture(scope="module")
 def good_files(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The bytes of a manifest and of a list, uncompressed so that damage reaches the records."""
+    """The bytes of a manifest and of a list, uncompressed so that damage affects the records."""
     directory = tmp_path_factory.mktemp("good")
     field = PartitionField(11, 1000, IdentityTransform(), "name")
     spec = PartitionSpec(field, spec_id=0)

@@ -43,7 +43,7 @@ ACTS: Final = st.lists(
     min_size=4,
     max_size=12,
 )
-"""Verbs of one table, which the other one gets as well."""
+"""Operations on one table, which are also run on the other one."""
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ ACTS: Final = st.lists(
 def test_rows_do_not_depend_on_settings_or_on_jobs(
     acts: Sequence[Act], upkeep: Sequence[Act | None], variants: Sequence[Variant]
 ) -> None:
-    """MT-1, FM-23: what is refused does not depend on them either, nor do counts, nor what the changes are."""
+    """MT-1, FM-23: rejections, counts and change events do not depend on them either."""
     numbers = itertools.count()
     with fast_lake() as catalog:
         plain, kept = (

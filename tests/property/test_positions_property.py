@@ -42,7 +42,7 @@ def test_runs_make_the_set_of_their_positions(runs: list[tuple[int, int]]) -> No
 
 @given(st.lists(st.tuples(run_lists, st.integers(0, 20)), max_size=6))
 def test_sets_of_files_end_to_end_are_those_of_each_file(files: list[tuple[list[tuple[int, int]], int]]) -> None:
-    """Of files without rows too; what lies beyond a file's end is of no file."""
+    """Also files without rows; positions beyond the end of a file belong to no file."""
     sets, counts = [set_of(runs)[0] for runs, _ in files], [count for _, count in files]
     starts = starts_of(counts)
     together = joined(sets, starts)

@@ -58,16 +58,16 @@ class PublishedKeys(TypedWorld):
         return [key for key in self.some_keys() if key not in self.rows | self.coming | self.target]
 
     def looked_up_keys(self) -> list[Key]:
-        """Of verbs that look for rows on the branch alone."""
+        """Keys for operations that search for rows on the branch alone."""
         return [key for key in self.some_keys() if key not in self.coming]
 
     def blind_keys(self, most: int = 4) -> list[Key]:
-        """Rows that are to come among them."""
+        """Keys for blind operations, including rows that are still to be carried."""
         also = self.random.sample(sorted(self.coming), min(len(self.coming), self.random.randint(0, 2)))
         return sorted({*self.some_keys(most), *also})
 
     def delete(self, is_meant: Callable[[Key], bool], *, reaches: bool) -> None:
-        """`reaches`: what the target got before, too."""
+        """`reaches`: whether the delete also applies to rows that the target received before."""
         self.rows = {key: value for key, value in self.rows.items() if not is_meant(key)}
         if reaches:
             self.coming = {key: value for key, value in self.coming.items() if not is_meant(key)}
@@ -221,7 +221,7 @@ def publish(world: PublishedKeys) -> None:
 
 
 def fast_forward(world: PublishedKeys) -> None:
-    """MT-30: where nothing is to come, and no keyed delete is left; refused otherwise."""
+    """MT-30: if nothing is to be carried, and no equality or range delete is left; rejected otherwise."""
     try:
         world.handle("main").fast_forward("main", to="ingest")
     except TableFormatError as refused:

@@ -53,7 +53,7 @@ def in_form(column: pa.Array, key_type: PrimitiveType, form: int) -> pa.Array | 
             middle = len(column) // 2
             return pa.chunked_array([column.slice(0, middle), column.slice(middle)])
         case 3:
-            # A slice of something longer, whose buffers begin elsewhere.
+            # A slice of a longer array, whose buffers begin elsewhere.
             return pa.concat_arrays([column, column]).slice(len(column))
         case 4 if column.null_count == len(column):
             return None
@@ -113,7 +113,7 @@ def test_fragments_newer_than_a_file_need_no_coalescing(case: Case, numbers: lis
 
 @st.composite
 def described_files(draw: st.DrawFn) -> tuple[Case, DataFile]:
-    """A case whose rows are a data file, with as much in its manifest entry as some writer would put there."""
+    """A case whose rows are a data file, with the parts of a manifest entry that some writer would write."""
     key, rows, pairs = draw(keyed_cases())
     counts, nulls, nans, lowers, uppers = {}, {}, {}, {}, {}
     for position, (field_id, key_type) in enumerate(zip(key.field_ids, key.types, strict=True)):

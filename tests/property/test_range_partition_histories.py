@@ -73,7 +73,7 @@ def test_a_history_on_two_branches(version: str, steps: list[tuple[Any, ...]]) -
 )
 @settings(max_examples=examples(0.1), suppress_health_check=[HealthCheck.too_slow])
 def test_a_history_on_demand_and_of_a_window(version: str, steps: list[tuple[Any, ...]]) -> None:
-    """RP-4, RP-9, RP-11, RP-15: steps come with rows and ahead of now, and leave when they are old."""
+    """RP-4, RP-9, RP-11, RP-15: steps are added with rows and ahead of time, and are dropped when they are old."""
     with fast_lake() as catalog:
         world = World.on_demand(catalog, "db.t", version)
         for step in steps:
@@ -97,7 +97,7 @@ def _straddling_files_removed_whole(original: Callable[..., Any]) -> Callable[..
 
 
 def _filled(rows: ConformedRows, held: Any) -> Any:
-    """Reads the rows, and lets each be refused alone."""
+    """Read the rows, and let each be rejected individually."""
     for batch in rows._reader:
         held.append(batch)
     return rows._conformer
@@ -152,7 +152,7 @@ def half_replaced() -> list[dict[str, Any]]:
 
 
 def test_a_prefix_is_never_replaced_by_half() -> None:
-    """RP-5, CP-24: and the mistake to delete the prefix of a refused row is found."""
+    """RP-5, CP-24: and the test finds the mistake of deleting the prefix of a rejected row."""
     assert half_replaced() == [{"message": "a", "n": 1}]
     with MISTAKES["the prefix of a refused row deleted"]():
         assert half_replaced() == [{"message": "a", "n": 2}]

@@ -53,7 +53,7 @@ class Writer:
 
     def run(self) -> None:
         for step in range(STEPS):
-            # A verb that decides by what it read gives up after many lost races, and has changed nothing then.
+            # An operation that decides by reading gives up after many lost races, and has changed nothing.
             with suppress(CommitConflictError):
                 self._step(f"{self.number}-{step}")
             if self.choice.random() < _CHECKED:

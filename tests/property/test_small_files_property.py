@@ -129,7 +129,7 @@ def test_files_together_lose_the_rows_that_each_loses_alone(case: Any, batch_row
 @settings(max_examples=examples(0.6), deadline=None)
 @given(files_with_deletes(), st.integers(1, 20))
 def test_files_that_share_a_skyline_lose_the_rows_that_each_loses_alone(case: Any, batch_rows: int) -> None:
-    """RD-1, RD-2, RD-9: alone, the fragments newer than a file are spans of its own."""
+    """RD-1, RD-2, RD-9: if a file is read alone, the fragments that are newer than the file are its spans."""
     types, files, _ = case
     context, schema = context_of(types)
     numbered = [

@@ -57,7 +57,7 @@ class TypedWorld:
         return {key: self.last_value - place for place, key in enumerate(keys)}
 
     def said_keys(self) -> list[Key]:
-        """Those that a caller can give as values of Python."""
+        """The keys that a caller can give as Python values."""
         return [key for key in self.some_keys(8) if all(map(KeyType.can_be_said, self.types, key))]
 
     def columns(self, keys: list[Key], depth: int | None = None) -> dict[str, pa.Array]:
@@ -77,7 +77,8 @@ class TypedWorld:
         return tuple(each.as_argument(value) for each, value in zip(self.types, values, strict=False))
 
     def prefix_modes(self, depth: int) -> list[str]:
-        """Equality deletes of several `fixed` values are refused: Iceberg's Java library would apply one of them."""
+        """Equality deletes of several `fixed` values are rejected: Iceberg's Java library would apply only one of
+        them."""
         is_fixed = any(each.name == "fixed" for each in self.types[:depth])
         return ["auto", "range", "scan", *(() if is_fixed else ("equality",))]
 
@@ -91,7 +92,7 @@ class TypedWorld:
         return expression, lambda key: one <= key[place] < two
 
     def bounds(self) -> tuple[Key | None, Key | None]:
-        """Of prefixes in order; None is open."""
+        """Bounds from prefixes, in order; None is open."""
         cut = [key[: self.random.randint(1, len(key))] for key in self.said_keys()]
         if not cut:
             return None, tuple(next(filter(each.can_be_said, each.values)) for each in self.types)

@@ -83,7 +83,8 @@ def row_deletes(table: tf.Table) -> list[DeleteFile]:
 
 
 def check_vectors(table: tf.Table, position_deletes_before: set[str]) -> None:
-    """DA-7: one vector a data file and nothing beside it; CP-19: no new position delete file; CP-20: none dangles."""
+    """DA-7: one vector for each data file, and no other delete; CP-19: no new position delete file; CP-20: none
+    dangles."""
     deletes = row_deletes(table)
     vectors = [delete for delete in deletes if delete.kind is DeleteKind.DELETION_VECTOR]
     with_vector = {delete.referenced_data_file for delete in vectors}

@@ -32,7 +32,7 @@ class KeyType:
     name: str
     arrow: pa.DataType
     values: Sequence[Any]
-    """As the model has them; Python compares them as the format does. Moments are numbers since 1970."""
+    """The values as the model has them; Python compares them as the format does. Times are numbers since 1970."""
     through: pa.DataType | None = None
     """The type of the numbers that moments are made from."""
     as_argument: Callable[[Any], Any] = lambda value: value
