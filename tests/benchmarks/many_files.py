@@ -64,7 +64,7 @@ def entries(count: int) -> Iterator[DataFile]:
 
 
 def adopt_missing(table: tf.Table, data_files: Sequence[DataFile]) -> None:
-    """Commit entries of files that are not there, which a commit refuses (CP-55)."""
+    """Commit entries of files that do not exist, which an ordinary commit rejects (CP-55)."""
     with replaced(files_gone, lambda _io, _paths: []):
         adopt(table, data_files)
 
@@ -114,7 +114,7 @@ def _described(first: ManifestFile, copy: Path, number: int) -> ManifestFile:
 
 
 def _write_list(table: tf.Table, manifests: list[ManifestFile]) -> None:
-    """In the place of the list of the table's only snapshot."""
+    """Replace the manifest list of the table's only snapshot."""
     snapshot = table.view.snapshot
     assert snapshot is not None
     assert {manifest.content for manifest in manifests} == {ManifestContent.DATA}

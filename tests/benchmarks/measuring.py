@@ -91,13 +91,14 @@ def show_all(timings: Mapping[str, Timing]) -> None:
 
 
 def against_target(label: str, value: float, at_most: float, unit: str = "x") -> None:
-    """Print the figure, its target, and on which side of it the figure is."""
+    """Print the figure, its target, and whether the figure meets it."""
     verdict = "PASS" if value <= at_most else "OVER"
     show(label, f"{value:9.3f} {unit}   target at most {at_most:g} {unit}   {verdict}")
 
 
 def bytes_read_by_process() -> int | None:
-    """Bytes that this process has read from files so far, cached by the system or not; None where none are counted."""
+    """Bytes that this process has read from files so far, cached by the system or not; None if the system does not
+    count them."""
     return _io_counter("rchar")
 
 
@@ -107,7 +108,7 @@ def bytes_under(directory: Path) -> dict[Path, int]:
 
 
 def new_bytes(before: Mapping[Path, int], after: Mapping[Path, int]) -> dict[Path, int]:
-    """The files that came, and their sizes."""
+    """The new files and their sizes."""
     return {path: size for path, size in after.items() if path not in before}
 
 

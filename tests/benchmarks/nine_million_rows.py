@@ -55,14 +55,14 @@ class NineMillionRows:
         return [local_path(data) for data in self.data_files]
 
     def copy(self, directory: Path, *, files: Sequence[DataFile] | None = None, **properties: str) -> tf.Table:
-        """Another table over the same data files, or over some of them, in a catalog of its own."""
+        """Another table over the same data files, or over some of them, in its own catalog."""
         copied = new_table(directory, **properties)
         adopt(copied, self.data_files if files is None else files)
         return copied
 
 
 def nine_million_rows(directory: Path) -> NineMillionRows:
-    """The table in `directory`, written now unless it is there."""
+    """The table in `directory`; it is written if it does not exist."""
     home = directory / f"nine-million-rows-{_LAYOUT}"
     with tf.open_catalog(f"{home}/") as catalog:
         if catalog.table_exists("bench.calendars"):

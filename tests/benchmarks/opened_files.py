@@ -19,7 +19,7 @@ class OpenedFiles:
         self.locations: list[str] = []
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Note every local file that `storage.storage`, which all reading goes through, opens for reading."""
+        """Record every local file that `storage.storage` opens for reading; all reading uses it."""
         monkeypatch.setattr(storage, "pa", _RecordingArrow(pa, self.locations))
         monkeypatch.setattr(storage, "os", _RecordingOs(os, self.locations))
         monkeypatch.setattr(storage, "open", self._noting(open), raising=False)

@@ -26,7 +26,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def session_builder(warehouse: Path, *, memory: str = _DRIVER_MEMORY) -> SparkSession.Builder:
-    """`local[2]`, with no catalog of anybody's yet; Spark's own tables are beside the warehouse."""
+    """A builder for `local[2]`, without any catalog yet; Spark's own tables are next to the warehouse."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -76,8 +76,8 @@ class Stopwatch:
 def race_in_spark(
     stopwatch: Stopwatch, contenders: Mapping[str, Contender], *, rounds: int, warm_ups: int
 ) -> dict[str, Timing]:
-    """Time all contenders in turns, after rounds that are not counted: the JVM compiles what it runs often. Every other
-    round goes backwards, so that none always follows the same one."""
+    """Time all contenders by turns, after warm-up rounds that are not counted, because the JVM compiles code that runs
+    often. Every other round is in reverse order, so that none always follows the same one."""
     timings = {name: Timing() for name in contenders}
     for number in range(warm_ups + rounds):
         for name, contender in list(contenders.items())[:: -1 if number % 2 else 1]:
@@ -93,7 +93,7 @@ def ratio_of(timing: Timing, base: Timing) -> tuple[float, float]:
 
 
 def _cpu_seconds_of(pid: int) -> float:
-    """From the process's own clock, which is finer than the ticks that /proc counts in."""
+    """The process's own clock, which is finer than the ticks in /proc."""
     clock = ctypes.c_int()
     if _LIBC.clock_getcpuclockid(pid, ctypes.byref(clock)):
         return 0.0

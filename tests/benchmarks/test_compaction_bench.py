@@ -29,7 +29,7 @@ _MEMORY_BYTES = 64 * 1024 * 1024
 
 
 def data_files(table: tf.Table) -> list[DataFile]:
-    """As the commits that added them knew them."""
+    """The data files as described by the commits that added them."""
     planned = (task.data_file for task in plan_scan(table.view).tasks)
     return [replace(data, sequence_number=None, file_sequence_number=None) for data in planned]
 

@@ -59,7 +59,7 @@ def test_get_in_a_thousand_small_files(benchmark: Any, table: tf.Table) -> None:
 
 
 def _spread(tmp_path: Path, **properties: str) -> tf.Table:
-    """Files whose bounds all hold nearly every key."""
+    """A table whose files all have nearly every key within their bounds."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])

@@ -35,7 +35,7 @@ MESSAGES, ROWS_EACH = 10_000, 20
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    """The address of moto, in a process of its own."""
+    """The address of moto, in its own process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -65,7 +65,7 @@ def test_planning_of_two_thousand_snapshots(benchmark: Any, tmp_path: Path, monk
     commits = [adopt(table, [data]).duration_seconds for data in small_files(_SNAPSHOTS)]
 
     def forget() -> tf.Table:
-        """As in a process that has read nothing."""
+        """The table as in a process that has read nothing."""
         monkeypatch.setattr(manifest_reader, "_cache", BoundedCache(manifest_reader.CACHE_BYTES))
         monkeypatch.setattr(manifest_list, "_cache", BoundedCache(manifest_list.CACHED_MANIFESTS))
         monkeypatch.setattr(read_columns, "_raw", BoundedCache(read_columns.RAW_BYTES))
@@ -120,7 +120,7 @@ def test_planning_of_ten_thousand_files_with_an_equality_filter(benchmark: Any, 
 
 
 def test_planning_of_ten_thousand_files_with_a_thousand_prefix_deletes(benchmark: Any, tmp_path: Path) -> None:
-    """Which range deletes meet which files is decided for all files together."""
+    """The range deletes of each file are determined for all files together."""
     table = new_table(tmp_path)
     adopt(table, list(small_files(_FILES)))
     with table.transaction() as transaction:
@@ -174,7 +174,8 @@ def test_plans_of_very_many_files_in_processes_of_their_own(benchmark: Any, tmp_
 
 @pytest.mark.parametrize("key_count", [1, 100])
 def test_plans_of_very_many_files_with_few_equality_deletes(benchmark: Any, tmp_path: Path, key_count: int) -> None:
-    """Ten delete files of one key, each in one data file, or of 100 keys, which by their bounds may be in any."""
+    """Ten delete files of one key, each in one data file, or of 100 keys, which may be in any data file by their
+    bounds."""
     table = table_of_many_files(tmp_path, _VERY_MANY)
 
     def plan(_: None) -> None:

@@ -91,7 +91,7 @@ def test_append_against_one_without_range_partitions(case: str, catalog: tf.Cata
 
 
 def test_append_from_spark_against_one_without_range_partitions(tmp_path: Path) -> None:
-    """The rows are read from Parquet each time, in the order of the key, which both contenders pay."""
+    """Both contenders read the rows from Parquet each time, in key order."""
     warehouse, source = tmp_path / "warehouse", tmp_path / "rows.parquet"
     pq.write_table(some_rows(), source)
     with tf.open_catalog(str(warehouse)) as catalog, spark_session(warehouse) as spark:

@@ -29,7 +29,7 @@ def in_one_file(table: tf.Table) -> None:
 
 
 def in_a_file_each(table: tf.Table) -> None:
-    """As many small deletes; in one snapshot, because it is the files that a scan feels."""
+    """The same number of small deletes; in one snapshot, because the cost of a scan depends on the files."""
     with table.transaction() as transaction:
         for prefix in some_messages(_PREFIX_DELETES, seed=11).to_pylist():
             transaction.delete_prefix(prefix)
@@ -83,7 +83,7 @@ def test_first_scan_after_an_upsert_of_a_million_rows(base: NineMillionRows, ben
 
 
 def test_peak_memory_of_to_batches_does_not_grow_with_the_table(base: NineMillionRows, tmp_path: Path) -> None:
-    """Tables of one, four and all files of a million rows, deletes pending, each in a process of its own."""
+    """Tables of one, four and all files of a million rows, with pending deletes, each in its own process."""
     by_size = sorted(base.data_files, key=lambda data: data.record_count, reverse=True)
     peaks: dict[int, dict[str, int]] = {}
     heading("peak memory of to_batches")

@@ -74,7 +74,7 @@ def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, comm
 
 @pytest.mark.parametrize("commits", STOPS)
 def test_verbs_after_scattered_upserts(benchmark: Any, tmp_path: Path, commits: int) -> None:
-    """Every file meets nearly all equality deletes that came after it (decision 44)."""
+    """Nearly all later equality deletes apply to every file (decision 44)."""
     table = replaced_table(tmp_path / "lake", commits, by_key=True)
     paths = [local_path(path) for path in table.inspect.data_files().column("file_path").to_pylist()]
 
@@ -108,7 +108,7 @@ def test_verbs_after_scattered_upserts(benchmark: Any, tmp_path: Path, commits: 
 
 @pytest.mark.parametrize("commits", STOPS)
 def test_change_feed_after_scattered_replacements(benchmark: Any, tmp_path: Path, commits: int) -> None:
-    """The feed of the last tenth and of the last half of the commits, beside a scan (decision 42)."""
+    """The feed of the last tenth and of the last half of the commits, compared with a scan (decision 42)."""
     table = replaced_table(tmp_path / "lake", commits)
     line = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
 

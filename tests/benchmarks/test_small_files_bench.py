@@ -35,7 +35,7 @@ def _once(reader: str, directory: Path, paths: Path, timing: Timing) -> small_fi
 def test_scan_of_small_files_in_a_fresh_process(
     benchmark: Any, tmp_path: Path, commits: int, change: Callable[[tf.Table, Any], object], at_most: float
 ) -> None:
-    """Every reading is a process of its own, whose imports are not timed; answers are compared with a loop."""
+    """Every reading is a separate process, whose imports are not timed; answers are compared with a loop."""
     table = small_files.grown(tmp_path / "lake", commits, change)
     paths = tmp_path / "paths.json"
     paths.write_text(json.dumps(small_files.data_paths(table)))

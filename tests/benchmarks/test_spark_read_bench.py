@@ -85,7 +85,7 @@ def full_read(frame: DataFrame) -> object:
 
 
 def two_columns(frame: DataFrame) -> object:
-    """An aggregate for which one column is read."""
+    """An aggregate that reads one column."""
     return frame.selectExpr("count(1)", "sum(qty)").collect()
 
 

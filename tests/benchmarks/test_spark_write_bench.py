@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _ROUNDS = 3
 _WARM_UPS = 1
 _UNSORTED_KEY = ("name", "qty")
-"""Columns in whose order the rows do not come."""
+"""Columns by which the rows are not sorted."""
 
 
 def test_append_against_parquet(tmp_path: Path) -> None:
-    """The rows are read from Parquet files each time, which all contenders pay."""
+    """All contenders read the rows from Parquet files each time."""
     base = wide_rows(benchmark_directory(tmp_path))
     warehouse = tmp_path / "warehouse"
     catalog = tf.open_catalog(str(warehouse))

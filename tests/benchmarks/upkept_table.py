@@ -13,7 +13,7 @@ import tableformat as tf
 
 _TURNS = 7
 _SCAN_TARGET = 2.0
-"""Of the same rows compacted, at every moment (issue 9, section 2)."""
+"""The target as a multiple of the same rows compacted, at every moment (issue 9, section 2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Look:
     again: float
     """Median of the next ones."""
     compacted: float
-    """Of a table with the same rows in one piece, in turns with them."""
+    """The cost for a table with the same rows in one piece, measured by turns."""
 
     @property
     def ratio(self) -> float:

@@ -89,7 +89,7 @@ class WideRows:
 
 
 def wide_rows(directory: Path) -> WideRows:
-    """The table in `directory`, written now unless it is there."""
+    """The table in `directory`; it is written if it does not exist."""
     rows = row_count()
     with tf.open_catalog(f"{directory}/wide-rows-{_LAYOUT}-{rows}/") as catalog:
         catalog.create_namespace("bench", exist_ok=True)
@@ -118,7 +118,7 @@ def delete_positions(rows: WideRows, table: tf.Table) -> None:
 
 
 def delete_by_long(rows: WideRows, table: tf.Table) -> None:
-    """As many rows by the values of a column that the files are not sorted by."""
+    """Delete as many rows by the values of a column that the files are not sorted by."""
     table.delete_rows(pa.table({"qty": _some_quantities(rows)}))
 
 

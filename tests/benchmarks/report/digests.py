@@ -11,9 +11,10 @@ Digest = dict[str, Any]
 
 
 def digest(rows: pa.Table) -> Digest:
-    """Of each column its sum and nulls (of text its length and both ends), and the first two numbers of a row together.
+    """For each column its sum and nulls (for text its length and both ends), and the first two numbers of each row
+    combined.
 
-    Amounts are whole numbers, so that their sums do not depend on the order.
+    Amounts are integers, so that their sums do not depend on the order.
     """
     found: Digest = {"rows": rows.num_rows}
     numbers = []

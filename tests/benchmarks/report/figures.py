@@ -17,10 +17,10 @@ class Figure:
     what: str
     system: str
     at: float | None = None
-    """The place on the x axis, where there is one: commits, files, deletes."""
+    """The position on the x axis, if there is one: commits, files, deletes."""
     wall_seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
-    """Of the system's own process, or processes."""
+    """The CPU time of the system's own process, or processes."""
 
     @property
     def wall(self) -> float:
@@ -41,7 +41,7 @@ class Measurements:
     notes: list[tuple[str, str]] = field(default_factory=list)
     """Notes about the figures of a workload: the systems that were removed, and the reason."""
     sizes: dict[str, str] = field(default_factory=dict)
-    """Of each workload, in words: rows, commits, rounds."""
+    """The size of each workload, in words: rows, commits, rounds."""
 
     def add(self, workload: str, what: str, system: str, took: tuple[float, float], *, at: float | None = None) -> None:
         """Another time; `took` is wall and CPU seconds."""
@@ -83,5 +83,5 @@ class Measurements:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Each once, as they first come."""
+    """Each name once, in the order of first occurrence."""
     return list(dict.fromkeys(names))

@@ -31,11 +31,11 @@ WORKLOADS: dict[str, tuple[float, Callable[[Setting], None]]] = {
     growth.SCATTERED: (4, growth.run_scattered),
     growth.WORKLOAD: (6, growth.run),
 }
-"""Each with its share of the time. The last one goes as far as the time allows."""
+"""Each workload with its share of the time. The last one continues until the time is over."""
 
 
 def systems() -> list[System]:
-    """Those of one machine without Spark."""
+    """The systems that run on one machine without Spark."""
     found = [
         System("tableformat", "ours", "Ours", sys.executable),
         System("tableformat, upkeep", "ours", "Ours", sys.executable, ("writer",)),

@@ -61,7 +61,7 @@ def _machine(measurements: Measurements) -> list[str]:
 
 
 def _where_behind(measurements: Measurements, workloads: list[str]) -> list[str]:
-    """First, so that nobody has to look for it."""
+    """The section comes first, so that readers find it at once."""
     lines = ["", "## Where we are behind", ""]
     for workload in workloads:
         lines += [f"- {TITLES[workload]}. {text}." for text in behind(measurements, workload, (LIMIT, BARE))]

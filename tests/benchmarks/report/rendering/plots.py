@@ -73,5 +73,5 @@ def draw(plot: Plot, measurements: Measurements, directory: Path) -> bool:
 
 
 def _place(figure: Figure) -> float:
-    """Before the first one is drawn beside it: 0 has no place on a logarithmic axis."""
+    """Position 0 is drawn just before the first one, because a logarithmic axis has no 0."""
     return figure.at or 0.5

@@ -12,8 +12,8 @@ _NEARLY = 1.05
 
 
 def table(measurements: Measurements, workload: str) -> list[str]:
-    """Markdown: a line for each thing and place, a column for each system. Ours is seconds, of CPU and of wall; the
-    others are multiples of it, of CPU and in brackets of wall."""
+    """Markdown: a line for each measurement and position, a column for each system. Ours has seconds of CPU and wall
+    time; the others have multiples of CPU time and, in brackets, of wall time."""
     figures = measurements.of(workload)
     systems = in_order(figure.system for figure in figures)
     systems = [OURS, *[system for system in systems if system != OURS]]
@@ -27,7 +27,8 @@ def table(measurements: Measurements, workload: str) -> list[str]:
 
 
 def behind(measurements: Measurements, workload: str, limits: Sequence[str]) -> list[str]:
-    """Where another table took less CPU time than ours: at the last place of each thing, the best of the others."""
+    """The figures in which another table took less CPU time than ours: at the last position of each, the best of the
+    others."""
     found = []
     figures = [figure for figure in measurements.of(workload) if figure.system not in limits]
     for what in in_order(figure.what for figure in figures):
@@ -51,7 +52,7 @@ def _own(figure: Figure) -> tuple[str, ...]:
 
 
 def _last(figures: Iterable[Figure]) -> Figure | None:
-    """Ours at its last place; of both kinds of ours the one that took less."""
+    """Our figure at its last position; of our two variants, the faster one."""
     own = list(figures)
     last = max((figure.at or 0 for figure in own), default=None)
     return min((figure for figure in own if (figure.at or 0) == last), key=lambda each: each.cpu, default=None)

@@ -11,7 +11,7 @@ PREFIX = ("id1", "id2")
 
 
 class Adapter(Protocol):
-    """A table with the key `KEY`, in a directory of its own."""
+    """A table with the key `KEY`, in its own directory."""
 
     lacks: dict[str, str]
     """Operations that the project does not have, with the reason in its documentation."""
@@ -25,7 +25,7 @@ class Adapter(Protocol):
         """The table that another process has loaded."""
 
     def replace(self, rows: pa.Table) -> None:
-        """The rows of every prefix that occurs in `rows` go, and those come."""
+        """Replace the rows of every prefix that occurs in `rows` by these rows."""
 
     def upsert(self, rows: pa.Table) -> None: ...
 

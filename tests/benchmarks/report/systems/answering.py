@@ -26,7 +26,7 @@ _PATIENCE = 200
 
 def main() -> None:
     module, name, directory, *options = sys.argv[1:]
-    # Whatever a library prints goes to the log, not into the answers.
+    # Output of the libraries goes to the log, not into the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     adapter = getattr(importlib.import_module(f"report.systems.{module}"), name)(Path(directory), *options)

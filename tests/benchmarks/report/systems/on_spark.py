@@ -21,7 +21,7 @@ class Dialect:
 
     namespace: str
     ending: str
-    """Of CREATE TABLE."""
+    """The end of CREATE TABLE."""
     compaction: str
     versions: str
     """A query whose first column is the newest version of the table."""

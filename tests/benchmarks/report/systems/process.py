@@ -45,7 +45,7 @@ class SystemFailedError(Exception):
 
 
 class LackingError(SystemFailedError):
-    """The project has no such verb."""
+    """The project does not have this operation."""
 
 
 class Running:
@@ -61,7 +61,7 @@ class Running:
         self._process.stdin.flush()
 
     def receive(self, *, seconds: float) -> Answer:
-        """SystemFailedError for an error, and after so many seconds, which end the process."""
+        """Raises SystemFailedError for an error, or after this number of seconds, which also ends the process."""
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], seconds)
         if not ready:
@@ -84,7 +84,7 @@ class Running:
 
 @contextmanager
 def running(system: System, directory: Path) -> Iterator[Running]:
-    """The system in its own process, over that directory; what it says besides answers is in `said.txt` there."""
+    """The system in its own process, over that directory; its other output is in `said.txt` there."""
     directory.mkdir(parents=True, exist_ok=True)
     command = [system.python, "-m", "report.systems.answering", system.module, system.adapter, str(directory)]
     paths = [str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]

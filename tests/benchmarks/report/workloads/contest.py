@@ -58,9 +58,10 @@ class Contest:
         arguments_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
         **arguments: Any,
     ) -> dict[str, Any]:
-        """Ask all in turns, every other time backwards; who fails, or answers otherwise than expected, leaves.
+        """Send the request to all systems by turns, every other time in reverse order; a system that fails or gives a
+        wrong answer is removed.
 
-        TimeIsOverError when the workload's time is over.
+        Raises TimeIsOverError if the workload's time is over.
         """
         if self.setting.deadline.is_over:
             raise TimeIsOverError(f"at {what}{'' if at is None else f', {at:,.0f}'}")

@@ -22,7 +22,7 @@ KINDS = {PREFIX: STOPS, KEYS: STOPS, VALUE: (0, 1, 10, 50)}
 
 
 def run(setting: Setting) -> None:
-    """Each kind in a table of its own, with an equal part of the time."""
+    """Each kind in its own table, with an equal part of the time."""
     setting.measurements.sizes[WORKLOAD] = f"{_MESSAGES * 20:,} rows of eight columns; every delete is a commit"
     rows = messages(0, _MESSAGES, 20, seed=1)
     base = in_file(rows, setting.directory / "base.parquet")

@@ -17,12 +17,12 @@ SCATTERED = "scattered"
 STOPS = (1, 10, 100, 500, 1_000, 2_000, 5_000, 10_000)
 _MESSAGES, _REPLACED = 50_000, 100
 _COUNTED = 50
-"""Commits before a stop whose times count for it."""
+"""The number of commits before a stop whose times count for it."""
 _READS = 3
 
 
 def run(setting: Setting) -> None:
-    """To as many commits as the time allows; a system that has had its part of the time goes no further."""
+    """Run as many commits as the time allows; a system that has used its part of the time stops."""
     _run(WORKLOAD, setting)
 
 

@@ -77,7 +77,7 @@ _MADE: Final = {
 
 
 def run(setting: Setting) -> None:
-    """As many cycles as the time allows, then time travel."""
+    """Run as many cycles as the time allows, then time travel."""
     setting.measurements.sizes[WORKLOAD] = (
         f"{_ORDERS:,} orders with four lines each; a refresh deletes and adds {_ORDERS // 50:,} orders; local[2]"
     )
@@ -129,7 +129,7 @@ def _cycles(entered: Contest, oracle: duckdb.DuckDBPyConnection) -> None:
 
 
 def _refresh(entered: Contest, oracle: duckdb.DuckDBPyConnection, number: int) -> None:
-    """Orders all over the tables go, new ones come at the end."""
+    """Delete orders all over the tables, and add new ones at the end."""
     count = _ORDERS // 50
     made = _make(
         oracle, entered.setting.directory, f"new{number}", _ORDERS + number * count, _ORDERS + (number + 1) * count

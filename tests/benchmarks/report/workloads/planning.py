@@ -23,7 +23,7 @@ _SCRIPT = Path(__file__).resolve().parents[2] / "plan_once.py"
 
 
 def run(setting: Setting) -> None:
-    """By the number of files; a system that took more than its part of what is left goes no further."""
+    """By the number of files; a system that took more than its part of the remaining time stops."""
     setting.measurements.sizes[WORKLOAD] = "metadata alone, clustered by key; nothing is cached from plan to plan"
     left_by: set[tuple[str, str]] = set()
     for count in COUNTS:

@@ -26,7 +26,7 @@ _AMOUNT = "num_cal"
 
 
 def run(setting: Setting) -> None:
-    """As many rounds as the time allows, and one at least."""
+    """Run as many rounds as the time allows, at least one."""
     base = nine_million_rows(benchmark_directory(setting.directory))
     rows = pa.concat_tables([pq.read_table(path) for path in base.paths])
     if setting.deadline.seconds < _SECONDS_OF_ALL_ROWS:

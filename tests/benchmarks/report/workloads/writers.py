@@ -15,12 +15,12 @@ from report.workloads.contest import LIMIT, Setting, in_file
 WORKLOAD = "writers"
 WRITERS = (1, 2, 4, 8)
 _COMMITS = 24
-"""Of all writers together."""
+"""The number of commits of all writers together."""
 _MESSAGES, _REPLACED = 5_000, 20
 
 
 def run(setting: Setting) -> None:
-    """The same number of commits by more and more writers; each writer has messages of its own."""
+    """The same number of commits by more and more writers; each writer has its own messages."""
     setting.measurements.sizes[WORKLOAD] = (
         f"{_MESSAGES * 20:,} rows; {_COMMITS} commits in all, each of which replaces {_REPLACED} messages of "
         "its own; a commit that is lost is tried again"
