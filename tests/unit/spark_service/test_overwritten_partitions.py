@@ -37,7 +37,8 @@ def test_rows_behind_a_deleted_row_group_are_counted_from_the_start_of_the_file(
 @pytest.mark.parametrize(("number", "left"), [(math.nan, [1, 2, 4, 5]), (0.0, [2, 3, 5, 6]), (-0.0, [1, 3, 4, 6])])
 @pytest.mark.parametrize("is_older_spec", [False, True])
 def test_partitions_of_floats(tmp_path: Path, number: float, left: list[int], is_older_spec: bool) -> None:
-    """DA-3: no number equals NaN in Python, so its old rows stayed beside the new ones; and -0.0 took 0.0 along."""
+    """DA-3: no number equals NaN in Python, so the old rows used to stay in addition to the new ones; and -0.0 also
+    removed 0.0."""
     schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])
     partition_by = [] if is_older_spec else ["x"]
     table = new_catalog(tmp_path).create_table("db.floats", schema, partition_by=partition_by)
