@@ -188,7 +188,7 @@ def overwrite_by_condition(tables: ThreeTables, draw: Draw) -> None:
 
 
 def overwrite_partitions(tables: ThreeTables, draw: Draw) -> None:
-    """Which rows share a partition with new ones is asked of the library's own transforms."""
+    """The library's own transforms decide which rows share a partition with new ones."""
     rows = rows_for(tables, draw, max_size=2)
     tables.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     note(f"dynamic overwrite with {rows}")
@@ -245,7 +245,7 @@ def add_column(tables: ThreeTables, draw: Draw) -> None:
 
 
 def drop_column(tables: ThreeTables, draw: Draw) -> None:
-    """Its name may be given to another column after that."""
+    """Afterwards its name may be used for another column."""
     free = [column for column in tables.columns if column.ident not in (*tables.fixed, "row")]
     if len(free) > 1:
         column = draw(st.sampled_from(free))

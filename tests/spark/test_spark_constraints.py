@@ -199,7 +199,7 @@ def test_condition_that_only_spark_knows_refuses_rows_of_python(
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """Where Python takes a condition at all it takes it as Spark does."""
+    """If Python accepts a condition at all, it means the same as in Spark."""
     candidates = [(n, v) for n, v in enumerate([None, -1.0, 0.0, 0.5, 3.0, float("nan")])]
     conditions = ["v > 0", "NOT v > 0", "v IS NULL OR v < 2", "v IN (0D, 3D)", "NOT v IN (0D, 3D)", "v <=> 3", "v <> 3"]
     for index, condition in enumerate(conditions):

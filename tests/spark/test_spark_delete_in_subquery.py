@@ -89,7 +89,7 @@ BY_ORDER = "(customer, `order`) IN (SELECT who, number FROM {erased})"
 def test_keys_of_a_subquery_are_one_range_delete(
     spark: SparkSession, orders: Table, erased: str, condition: str, expected: str
 ) -> None:
-    """SP-102: a key with a null deletes nothing, as IN has it."""
+    """SP-102: a key with a null deletes nothing, as with IN."""
     assert "range delete: " in explained(spark, orders, erased, condition)
     delete(spark, orders, erased, condition)
     assert left(spark, orders) == expected

@@ -61,7 +61,8 @@ def test_an_argument_is_utf8(spark: SparkSession, namespace: str) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_files_with_bytes_that_are_no_text_are_put_together(spark: SparkSession, namespace: str, version: str) -> None:
-    """SP-96: a merge of files by the key read its texts as Python's, so that upkeep of the table failed for ever."""
+    """SP-96: a merge of files by the key used to read its texts as Python strings, so that upkeep of the table always
+    failed."""
     name = f"lake.{namespace}.t"
     properties = f"'format-version' = '{version}', 'tableformat.key' = 's, n'"
     spark.sql(f"CREATE TABLE {name} (s STRING NOT NULL, n INT NOT NULL) TBLPROPERTIES ({properties})")

@@ -128,7 +128,7 @@ def test_range_distribution_gives_files_disjoint_keys(spark: SparkSession, lake:
 
 
 def test_range_distribution_of_rows_without_any_order(spark: SparkSession, namespace: str) -> None:
-    """Spark refused the plan of every statement that wrote rows."""
+    """Spark used to reject the plan of every statement that wrote rows."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id INT, v STRING) USING iceberg")
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.distribution-mode' 'range')")
@@ -194,7 +194,7 @@ def test_dynamic_overwrite_replaces_the_partitions_of_its_rows(
 def test_dynamic_overwrite_of_partitions_of_floats(
     spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
 ) -> None:
-    """DA-3: the rows of NaN stayed beside the new ones."""
+    """DA-3: the old NaN rows used to stay in addition to the new ones."""
     name = f"lake.{namespace}.floats"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) PARTITIONED BY (x)")
     spark.sql(f"INSERT INTO {name} VALUES (1, double('NaN')), (2, 1.0), (3, 0.0), (4, -0.0D)")
@@ -272,7 +272,7 @@ def test_overwrite_of_rows_that_another_added_is_a_conflict(spark: SparkSession,
 def test_overwrite_is_validated_from_a_snapshot(
     spark: SparkSession, events: Table, meanwhile: str, level: str, message: str | None, dynamically: bool
 ) -> None:
-    """SP-47: although the statement itself reads the rows that were added since."""
+    """SP-47: although the statement itself reads the rows that were added after the snapshot."""
     since = events.view.snapshot.snapshot_id
     spark.sql(meanwhile.format(t=f"lake.{events.name}"))
     before = ids(spark, events)
@@ -315,7 +315,7 @@ def test_overwrite_at_snapshot_isolation_replaces_rows_that_come_meanwhile(spark
 
 
 def test_overwrite_that_is_validated_from_the_beginning(spark: SparkSession, events: Table) -> None:
-    """SP-47: without a snapshot, every row counts as added since."""
+    """SP-47: without a snapshot, every row counts as added later."""
     rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(f"lake.{events.name}")
     with pytest.raises(AnalysisException, match="came into the table"):
         rows.option("isolation-level", "serializable").overwritePartitions()

@@ -60,7 +60,7 @@ COLUMNS = (
     Column("flag", "flag", "boolean"),
 )
 KEYS = (("id", "n"), ("n",), ("id",))
-"""With one column Spark gives the keys that a statement matches to its second read of the table (SP-50)."""
+"""With one column, Spark passes the keys that a statement matches to its second read of the table (SP-50)."""
 WAYS_TO_DELETE = (
     "",
     ", 'write.delete.prefix-encoding' = 'equality'",

@@ -36,7 +36,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 class StreamedTable:
-    """A table, and what a stream of its appended rows, or of its changes, must have given."""
+    """A table, and the expected rows of a stream of its appended rows or of its changes."""
 
     def __init__(self, spark: SparkSession, table: Table, pick: random.Random) -> None:
         self.spark = spark

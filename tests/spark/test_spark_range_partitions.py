@@ -237,7 +237,7 @@ def test_limits_of_on_demand_and_the_default_partition(spark: SparkSession, lake
 
 
 def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-22, CP-24: of a prefix that lost a row no row is replaced, whichever task has it."""
+    """RP-22, CP-24: if one row of a prefix is rejected, no row of the prefix is replaced, in any task."""
     table = make(lake, namespace, YEARS)
     name, refused = f"lake.{table.name}", refused_table(spark, namespace)
     frame(spark, (1, 2011), (1, 2012), (2, 2011)).writeTo(name).append()

@@ -67,7 +67,7 @@ def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
 
 
 def test_a_stream_replaces_its_interval_once_an_epoch(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    """CP-14, RP-19: an epoch that is run again does not remove rows that were added since."""
+    """CP-14, RP-19: an epoch that is run again does not remove rows that were added in between."""
     source = tmp_path / "in"
     source.mkdir()
 

@@ -50,7 +50,7 @@ def test_a_chain_of_any_length_is_a_filter(spark: SparkSession, table: Table) ->
 
 
 def test_a_deep_condition_is_asked_of_rows(spark: SparkSession, table: Table) -> None:
-    """SP-100: Spark's parser gives up at a depth that depends on the size of the thread's stack."""
+    """SP-100: Spark's parser fails at a depth that depends on the stack size of the thread."""
     condition = "id > 1"
     for number in range(100, 430):
         condition = f"({condition} AND v <> {number})" if number % 2 else f"({condition} OR v = {number})"

@@ -285,7 +285,7 @@ def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
                 other.delete_prefix({"id1": "a", "id2": 1})
         return v
 
-    # A function with type hints would be taken for one over columns.
+    # Spark would take a function with type hints for one over columns.
     spark.udf.register("meanwhile", udf(lambda v: meanwhile(v), "double"))  # noqa: PLW0108
 
 
