@@ -254,7 +254,7 @@ def test_other_readers_do_what_the_specification_states(tables: Tables, state: s
 def test_every_query_over_range_deletes_is_refused_because_of_their_file_format(
     tables: Tables, state: str, reader: str
 ) -> None:
-    """RD-6: no rows, also from count(*), from filters that the deletes meet and from filters that they do not meet."""
+    """RD-6: no rows, also for count(*), for filters that match deleted rows and for filters that do not."""
     for query, answer in _read(tables[state], reader).items():
         assert answer.rows is None, f"{reader} answered {query!r} with {answer.rows}"
         assert answer.error is not None
@@ -307,7 +307,7 @@ PARTITIONS: Final[dict[str, tuple[str, ...]]] = {"none": (), "id1": ("id1",), "b
 def test_reader_that_takes_every_delete_file_for_parquet_fails(
     tables: Tables, change: str, partitions: str, format_version: int
 ) -> None:
-    """RD-6: it looks at no file format, and at no partition. Delete files of other kinds do not stop it."""
+    """RD-6: it checks neither the file format nor the partition. Delete files of other kinds do not stop it."""
     name = f"parquet_{change}_{partitions}_{format_version}"
     table = tables.table(name, partition_by=PARTITIONS[partitions], format_version=format_version)
     table.delete_rows(pa.table({"id1": ["B"], "id2": pa.array([1], pa.int64())}))

@@ -27,7 +27,7 @@ ROWS = pa.table({"id": ["a", "a", "b", "c"], "n": [1, 2, 1, 1]})
 
 
 class Disk:
-    """Which files and directories were synced, and when; a file is known by its inode."""
+    """The files and directories that were synced, and when; a file is identified by its inode."""
 
     def __init__(self) -> None:
         self.synced: set[int] = set()

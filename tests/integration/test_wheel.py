@@ -91,7 +91,7 @@ def files_of_the_packages() -> set[str]:
 
 
 def specification() -> set[str]:
-    """The files that `tableformat corpus` needs if there is no clone of the repository."""
+    """The files that `tableformat corpus` needs without a clone of the repository."""
     paths = [*(ROOT / "specs" / "corpus").glob("*.json"), *(ROOT / "specs" / name for name in RULE_DOCUMENTS)]
     return {f"tableformat/{path.relative_to(ROOT).as_posix()}" for path in paths}
 
