@@ -40,7 +40,7 @@ _LISTED: Final = 4
 
 
 def column_types(version: int, depth: int = 2) -> st.SearchStrategy[IcebergType]:
-    """Types of columns; field ids are given when the table is made."""
+    """Column types; field ids are assigned when the table is created."""
     names = (*COLUMN_TYPES, *NANO_TYPES) if version >= 3 else COLUMN_TYPES
     primitives = st.sampled_from(names).map(_primitive)
     if depth == 0:

@@ -179,7 +179,7 @@ def _is_whole(table: tf.Table, line: list[int]) -> bool:
 
 @dataclass
 class LineageOfAll:
-    """FM-20: what each row id was given to, over all branches, snapshots and columns."""
+    """FM-20: the row of each row id, over all branches, snapshots and columns."""
 
     known: EvolvingTable
     numbers: dict[int, int] = field(default_factory=dict)

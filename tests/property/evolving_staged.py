@@ -38,7 +38,7 @@ class StagedRows:
     staged: StagedFiles
     rows: Rows
     columns: tuple[NestedField, ...] = ()
-    """The columns that identify the replaced rows, as they were when the write began."""
+    """The columns that identify the replaced rows, in their state when the write began."""
     bounds: tuple[tuple[object, ...] | None, tuple[object, ...] | None] | None = None
     """The bounds of an interval; None: all rows that have equal values in the columns."""
 

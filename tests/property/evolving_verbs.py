@@ -199,7 +199,7 @@ def upsert(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def upsert_some_columns(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    """The columns that are not given keep their values; a key that is stored twice has none to keep."""
+    """Columns that are not given keep their values; for a key that is stored twice, there is no value to keep."""
     schema, key = table.metadata.schema(), key_columns(table)
     new = last_of_each(known.new_rows(schema, before), key)
     kept = [each for each in schema.fields if not each.required and known.random.random() < 0.5]

@@ -40,7 +40,7 @@ from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
 
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))[0]
 
-# Few values of each type, so that rows and keys meet often.
+# Few values of each type, so that rows and keys often coincide.
 VALUES: dict[PrimitiveType, list[Any]] = {
     BooleanType(): [True, False],
     IntegerType(): [-1, 0, 2**31 - 1],

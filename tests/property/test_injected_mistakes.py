@@ -24,8 +24,8 @@ BUDGET = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-"""Two runs of `make test` give the machine as many tables and steps without a mistake, others each time, and find
-nothing. A mistake takes a few tables, one that needs a race or a file of several row groups at times ninety."""
+"""Two runs of `make test` give the correct machine the same number of random tables and steps, and find nothing. Most
+mistakes are found after a few tables; a mistake that needs a race or a file of several row groups may take ninety."""
 
 
 @pytest.mark.slow

@@ -266,7 +266,7 @@ class World:
             self.end(job)
 
     def layers(self, id1: str, lower: int, ids: list[int], job: str) -> None:
-        """Rows written between two deletes that overlap, and a job that looks at deletes alone."""
+        """Rows written between two overlapping deletes, and a job that reads only deletes."""
         self.delete_range(id1, lower, 3)
         self.append(id1, ids)
         self.delete_range(id1, lower + 1, 1)

@@ -173,7 +173,7 @@ def manifests(draw: st.DrawFn) -> tuple[int, ManifestContent, PartitionSpec, lis
 
 
 def committed(entry: ManifestEntry) -> ManifestEntry:
-    """DA-9: the entry as every reader sees it, with inherited numbers for those that it omits."""
+    """DA-9: the entry as every reader sees it, with inherited numbers if it omits them."""
     file = entry.file
     return replace(
         entry,

@@ -110,7 +110,7 @@ def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: lis
 def test_rows_of_position_deletes_are_grouped_by_path(
     rows: list[tuple[str, int]], form: str, cut: int, wanted: set[str] | None
 ) -> None:
-    """DA-10: in any order, sorted or not, more than once, in any encoding that a writer or a reader gives paths."""
+    """DA-10: in any order, sorted or not, with repetitions, and with any encoding of the paths."""
     paths, positions = [path for path, _ in rows], pa.array([position for _, position in rows], pa.int64())
     match form:
         case "text":

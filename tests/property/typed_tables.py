@@ -36,7 +36,7 @@ class KeyType:
     through: pa.DataType | None = None
     """The type of the numbers that moments are made from."""
     as_argument: Callable[[Any], Any] = lambda value: value
-    """The value as a caller of `get` or `delete_range` gives it."""
+    """The value as a caller of `get` or `delete_range` passes it."""
     version: int = 2
 
     def array(self, values: Iterable[Any]) -> pa.Array:
@@ -56,7 +56,7 @@ class KeyType:
         return self.can_be_said(value) and (self.version == 2 or value % 1000 == 0)
 
     def literal(self, value: Any) -> Any:
-        """The value as a filter has it."""
+        """The value in the form for a filter."""
         if self.version == 3:
             return _moment(dt.UTC if self.name == "timestamptz_ns" else None)(value // 1000)
         return self.as_argument(value)
