@@ -8,7 +8,7 @@ import pytest
 from measuring import heading, show
 from nine_million_rows import NineMillionRows, benchmark_directory, nine_million_rows
 
-# The JVM of tests is held back from its second compiler (tests/conftest.py); what users wait for has it.
+# Tests run without the JVM's second compiler (tests/conftest.py); benchmarks use it, as users do.
 os.environ.pop("JDK_JAVA_OPTIONS", None)
 
 

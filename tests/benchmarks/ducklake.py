@@ -21,7 +21,7 @@ _IMPORTS: Final = "import duckdb, duckdb_extension_ducklake; assert duckdb.__ver
 
 
 def ducklake_python() -> str | None:
-    """An interpreter that has DuckLake, or None if there is none."""
+    """An interpreter that has DuckLake, or None."""
     python = os.environ.get("TABLEFORMAT_DUCKLAKE_PYTHON", str(_ENVIRONMENT))
     if not Path(python).exists():
         return None

@@ -165,6 +165,6 @@ def _data_files(table: tf.Table) -> tuple[DataFile, ...]:
 
 
 def benchmark_directory(fallback: Path) -> Path:
-    """Where the table is kept: the variable TABLEFORMAT_BENCH_DIR keeps it from one run to the next."""
+    """The directory of the table; the variable TABLEFORMAT_BENCH_DIR keeps it from one run to the next."""
     stated = os.environ.get("TABLEFORMAT_BENCH_DIR")
     return Path(stated) if stated else fallback

@@ -101,7 +101,7 @@ def task_count(frame: DataFrame) -> int:
 
 
 def test_merge(spark: SparkSession, catalog: tf.Catalog, tmp_path: Path) -> None:
-    """Rows that match are in all files. Each merge meets the table that the one before has left."""
+    """All files have matching rows. Each merge starts from the table that the previous one has left."""
     base = wide_rows(benchmark_directory(tmp_path))
     base.copy(catalog, "statements.merges")
     merges = f"{CATALOG}.statements.merges"

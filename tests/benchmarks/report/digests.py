@@ -36,7 +36,7 @@ def digest(rows: pa.Table) -> Digest:
 
 
 def differences(found: Digest, expected: Digest) -> list[str]:
-    """In words; only what is expected is looked at."""
+    """The differences in words; only the expected columns are compared."""
     return [
         f"{name} is {found.get(name)!r}, not {value!r}" for name, value in expected.items() if found.get(name) != value
     ]

@@ -13,7 +13,7 @@ from report.systems.adapter import KEY
 
 
 class PlainParquet:
-    """Reads the files that it is given, one after another."""
+    """Reads the given files one after another."""
 
     lacks: ClassVar[dict[str, str]] = {}
 
