@@ -17,7 +17,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("TABLEFORMAT_ESTATE", HERE.parents[1] / ".estate"))
-"""Where `make test-estate` puts the jars; not part of the repository."""
+"""The directory into which `make test-estate` puts the jars; not part of the repository."""
 BUCKET = "lake"
 
 
@@ -100,7 +100,7 @@ def hive_metastore(directory: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _java_server(jars: str, source: Path, *arguments: str) -> Iterator[str]:
-    """Runs a program that prints its port and ends when its standard input does; gives the port."""
+    """Run a program that prints its port and ends with its standard input; yields the port."""
     if not (CACHE / jars).is_dir() or shutil.which("java") is None:
         pytest.fail(f"{source.stem} needs Java and its jars: make test-estate fetches them")
     server = subprocess.Popen(
