@@ -101,7 +101,7 @@ class Progress:
         self.files = [0] * len(topics)
 
     def check(self, rows: Rows, at_least: Sequence[int] | None = None) -> None:
-        """AssertionError for rows that no number of files gives, and for fewer files than before."""
+        """Raises AssertionError if no number of files gives the rows, or if there are fewer files than before."""
         rest = +rows
         for number, topic in enumerate(self.topics):
             found = Counter({row: times for row, times in rows.items() if row[0] in topic.customers})
