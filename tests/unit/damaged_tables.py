@@ -44,7 +44,7 @@ def alter_entries(table: tf.Table, change: Callable[[ManifestEntry], Iterable[Ma
 
 
 def alter_files(table: tf.Table, change: ChangeFile) -> None:
-    """Likewise, with the files that `change` makes of the entries' files."""
+    """The same as `alter_entries`, but `change` replaces the file of each entry."""
     alter_entries(table, lambda entry: [replace(entry, file=change(entry.file))])
 
 

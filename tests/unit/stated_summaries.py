@@ -33,7 +33,7 @@ def stating(change: Callable[[Summary], Summary | None]) -> Iterator[None]:
 
 
 def without_totals(summary: Summary) -> Summary:
-    """A summary like those of DuckDB 1.5.5's appends, but without any total."""
+    """A summary like the ones of DuckDB 1.5.5's appends, but without any total."""
     return _with(summary, {name: None for name in summary.additional_properties if name.startswith("total-")})
 
 

@@ -42,7 +42,7 @@ def test_blocks_that_cannot_run_say_so() -> None:
 
 
 def test_links_lead_to_pages() -> None:
-    """`mkdocs build` looks at them too, anchors included; this is the quick look."""
+    """`mkdocs build` checks them too, including anchors; this is the quick check."""
     generated = {DOCS / "reference" / "cli.md", DOCS / "reference" / "properties.md"}
     pictures = set(re.findall(r'"(pictures/[\w-]+\.svg)"', (DOCS / "hooks" / "generated_pages.py").read_text()))
     for path in PAGES.values():

@@ -202,6 +202,6 @@ def test_every_rule_has_one_heading() -> None:
 
 
 def _anchors(path: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a document."""
+    """The anchors that GitHub creates for the headings of a document."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -236,7 +236,7 @@ def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None
 def test_purge_removes_what_was_committed_meanwhile(
     catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch, is_ours: bool
 ) -> None:
-    """MT-53: its files are named by nothing that is left, and would stay for ever."""
+    """MT-53: no remaining metadata references its files, so they would stay for ever."""
     table = new_table(catalog)
     table = commit_change(table, append(data_file(table, "a.parquet", [1]))).table
     listing = purging.files_to_purge

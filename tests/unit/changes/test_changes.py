@@ -271,7 +271,7 @@ def test_columns_of_the_feed(tmp_path: Path, version: int) -> None:
 
 
 def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> None:
-    """CF-5: columns that were renamed, added and dropped since; with an end snapshot, the schema of that snapshot."""
+    """CF-5: columns that were renamed, added and dropped later; with an end snapshot, the schema of that snapshot."""
     first = table.append(rows("A", 1)).snapshot_id
     with table.update_schema() as update:
         update.rename_column("note", "remark")

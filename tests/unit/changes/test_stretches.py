@@ -117,7 +117,7 @@ def test_events_without_a_column_of_the_table(
 def test_a_file_that_is_named_more_than_once_has_its_events_as_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """MT-64: entries of two ages, and as a writer without our check has it two of one age."""
+    """MT-64: entries of two ages, and two entries of one age, as a writer without our check adds them."""
     monkeypatch.setattr(change, "file_keys", list)
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("A", *range(6)))

@@ -208,8 +208,8 @@ UPSERTS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
 def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
     table: tf.Table, upsert: Callable[[tf.Table, pa.Table], Any], deletes: str, is_late: bool
 ) -> None:
-    """CP-27: the rows had every column when they were given; another column was added since, with a value for this
-    key."""
+    """CP-27: the rows had every column when the call began; another column was added in the meantime, with a value for
+    this key."""
     table.set_properties({"write.delete.blind": deletes})
     new = rows({"a": 1, "b": 2, "note": "new"})
     with interrupted_by(lambda: add_color(table)) if is_late else nullcontext():

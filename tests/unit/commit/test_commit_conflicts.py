@@ -151,7 +151,7 @@ class TestRowDelta:
             commit_change(v3, again)
 
     def test_vector_beside_deletes_of_values(self, catalog: EmbeddedCatalog, table: Table) -> None:
-        """CP-10: only position deletes conflict with new vectors. Deletes by value commit beside any vector."""
+        """CP-10: only position deletes conflict with new vectors. Deletes by value do not conflict with any vector."""
         v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
         target = data_file(v3, "a.parquet")
         v3 = theirs(v3, append(target, data_file(v3, "b.parquet")))

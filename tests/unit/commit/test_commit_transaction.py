@@ -285,7 +285,7 @@ def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table
 def test_unknown_outcome_keeps_the_files_and_may_still_land(
     table: Table, catalog: FaultyCatalog, error: Exception
 ) -> None:
-    """CP-13: the request is on its way and is applied after we have given up."""
+    """CP-13: the request is in transit and is applied after this library has given up."""
     sent: list[tuple[object, ...]] = []
     commit_table = EmbeddedCatalog.commit_table
 
@@ -519,7 +519,7 @@ def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
 
 
 def test_a_refusal_is_looked_into_once(table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-13: the commit cannot appear later, so there is no wait if the table cannot be read then."""
+    """CP-13: the commit cannot appear later, so the writer does not wait if the table cannot be read."""
     looks = []
 
     def refuse() -> None:

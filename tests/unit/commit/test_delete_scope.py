@@ -51,7 +51,7 @@ def test_global_delete_does_not_care_for_specs(catalog: FaultyCatalog) -> None:
 
 
 def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
-    """CP-12: the default spec is asserted, so the next attempt looks at the specs again."""
+    """CP-12: the default spec is asserted, so the next attempt checks the specs again."""
     table = new_table(catalog, partitioned=True)
     table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
 
@@ -66,7 +66,7 @@ def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
 
 
 def test_column_dropped_during_the_commit_of_a_delete(catalog: FaultyCatalog) -> None:
-    """CP-35: the schema is asserted, so the next attempt looks at the columns again."""
+    """CP-35: the schema is asserted, so the next attempt checks the columns again."""
     table = new_table(catalog)
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
 

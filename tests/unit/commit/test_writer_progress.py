@@ -138,7 +138,7 @@ def test_connectors_of_kafka_have_progress_of_their_own(catalog: Catalog) -> Non
 
 
 def test_a_commit_that_states_one_key_of_spark_states_all(catalog: Catalog) -> None:
-    """LK-12: an epoch without its query would be taken for one of the older query."""
+    """LK-12: an epoch without its query would be attributed to the older query."""
     table = written_by_a_stream(catalog)
     table.append(ROWS, snapshot_properties={"spark.sql.streaming.queryId": "another"})
     assert "spark.sql.streaming.epochId" not in progress_of(table)

@@ -68,7 +68,7 @@ def test_a_row_written_with_its_equality_delete_stays() -> None:
 
 
 def test_the_newest_delete_of_a_key_counts() -> None:
-    """DA-2: each data file meets the keys above its own number."""
+    """DA-2: the keys above its own number apply to a data file."""
     keys = keys_of([LongType()], ([(1,), (2,)], 7), ([(1,), (3,), (3,)], 3))
     assert len(keys) == 3
     assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=3) == [(3,)]

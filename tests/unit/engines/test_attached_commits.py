@@ -43,7 +43,7 @@ def sums(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 
 @contextmanager
 def writing(directory: Path) -> Iterator[list[int]]:
-    """A writer commits one message after the other; gives the numbers that it has committed."""
+    """A writer that commits one message after another; yields the numbers that it has committed."""
     ended = threading.Event()
     written = [1]
 

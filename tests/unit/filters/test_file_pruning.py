@@ -45,7 +45,7 @@ def left_alone(bound: BoundFilter, data: DataFile) -> BoundFilter:
 def test_many_files_are_pruned_as_one_by_one(
     where: str, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bounds of dates so far from now that no timestamp has them are looked at by themselves."""
+    """Bounds of dates that do not fit into a timestamp are compared separately."""
     for name, limit in limits.items():
         monkeypatch.setattr(f"tableformat.filters.file_pruning.{name}", limit)
     random = Random(7)

@@ -59,7 +59,7 @@ def test_nan_in_a_bound_makes_it_unknown() -> None:
 def test_bounds_of_uuids_are_used_only_where_signed_and_unsigned_order_agree(
     lower: str, upper: str, expected_lower: bytes | None, expected_upper: bytes | None
 ) -> None:
-    """Merging the unsigned minima 10.. and 90.. of two row groups in signed order gives 90.., above some rows."""
+    """Merging the unsigned minima 10.. and 90.. of two row groups in signed order results in 90.., above some rows."""
     bounds = [uuid.UUID(hex=first + "0" * 30).bytes for first in (lower, upper)]
     facts = column_statistics(data(lower_bounds={1: bounds[0]}, upper_bounds={1: bounds[1]}), 1, UUIDType())
     assert (facts.lower, facts.upper) == (expected_lower, expected_upper)

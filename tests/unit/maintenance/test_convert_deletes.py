@@ -429,7 +429,7 @@ def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, ver
 
 
 def test_conflicts_that_never_end(tmp_path: Path) -> None:
-    """MT-17: the job gives up, and nothing of it is left."""
+    """MT-17: the job gives up, and leaves no file."""
     table = table_of(tmp_path, "3", file_count=3)
     other = another_handle(table)
     left = [0, 1, 2, 4, 8, 9, 10, 11, 12, 14, 15]

@@ -52,7 +52,7 @@ def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
 
 
 def test_range_delete_with_one_span_that_is_needed_stays_whole(tmp_path: Path) -> None:
-    """MT-10: of two spans in a file one meets nothing."""
+    """MT-10: one of two spans in a file matches no row."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     table.delete_prefix(pa.table({"id1": ["a", "b"], "id2": [3, 3]}))

@@ -130,7 +130,7 @@ def test_restored_files_meet_the_delete_that_reached_them(tmp_path: Path) -> Non
 
 
 def test_our_deletes_reach_rows_that_another_writer_put_into_a_wrong_partition(tmp_path: Path) -> None:
-    """FM-5: what writers make of transforms differs; nothing of the manifests shows that."""
+    """FM-5: writers compute transforms differently, and manifests do not show it."""
     table = keyed_table(tmp_path, partition_by=("id1",))
     misplaced = foreign_data_file(
         WriteContext.of(table.metadata, table.iceberg.io),

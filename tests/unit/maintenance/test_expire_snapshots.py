@@ -68,7 +68,7 @@ def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
 
 
 def test_snapshots_that_the_handle_has_not_seen_expire_too(tmp_path: Path) -> None:
-    """MT-1: the table is as the catalog has it."""
+    """MT-1: the state in the catalog counts."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
     other = another_handle(table)
@@ -454,7 +454,7 @@ def test_schemas_and_specs_that_nothing_needs_go_where_that_is_asked(tmp_path: P
 
 
 def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) -> None:
-    """MT-1: files that wait for their commit would be taken for files of another spec, and filters would miss rows."""
+    """MT-1: otherwise pending files would be attributed to another spec, and filters would miss rows."""
     table = keyed_table(tmp_path)
     with table.update_spec() as update:
         update.add_field("id2", "identity", "b")

@@ -15,7 +15,7 @@ OPTIONS = LevelOptions(fan_in=4, base_share=0.5, target_file_size_bytes=1 << 30)
 
 
 def file(first: str, last: str, size: int, *, is_deleted_from: bool = False) -> FileStatistics:
-    """A file of keys that begin with letters; `is_deleted_from` gives it a delete that is pending."""
+    """A file of keys that begin with letters; with `is_deleted_from` it has a pending delete."""
     same = {"file_format": "PARQUET", "spec_id": 0}
     data = DataFile(file_path=f"{first}-{last}-{size}", record_count=size, file_size_bytes=size, **same)
     delete = DeleteFile(

@@ -82,7 +82,8 @@ def test_equality_deletes_dropped_before_the_target_was_named_are_refused(tmp_pa
 
 @pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes", "compact"])
 def test_deletes_dropped_that_match_no_row_of_the_target_are_no_hindrance(tmp_path: Path, job: str) -> None:
-    """MT-32, MT-10: their bounds meet the bounds of the file to be carried, and their spans none of its rows."""
+    """MT-32, MT-10: their bounds overlap the bounds of the file to be carried, but their spans match none of its
+    rows."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
     main.create_branch("ingest")

@@ -25,7 +25,7 @@ REQUIRED = {2: COUNTED, 3: (*COUNTED, *OF_DELETES, "dv_count")}
 
 
 def _computed(table: tf.Table) -> pa.Table:
-    """The file that the metadata names for the newest snapshot, as Parquet has it."""
+    """The content of the Parquet file that the metadata references for the newest snapshot."""
     assert table.snapshot_id is not None
     location = compute_partition_statistics(table.iceberg, table.snapshot_id)
     (named,) = table.iceberg.metadata.partition_statistics

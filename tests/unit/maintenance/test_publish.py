@@ -366,7 +366,7 @@ def before_each_commit(table: tf.Table, write: Callable[[int], object]) -> None:
 
 
 def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
-    """MT-33: publishing gives up, and the target shows what it was given by others, and no keyed delete."""
+    """MT-33: publishing gives up. The target shows the rows that others appended, and no equality or range delete."""
     main, ingest = branched(tmp_path)
     on_target, on_branch = opened(tmp_path), opened(tmp_path, "ingest")
 

@@ -140,7 +140,8 @@ def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int)
 
 
 def test_files_in_z_order_are_not_in_the_order_of_the_table(tmp_path: Path) -> None:
-    """MT-93: other readers take the id for sorted rows; a longer order by columns has it, a shorter one has not."""
+    """MT-93: other readers take the sort order id for sorted rows; a longer order by columns keeps it, a shorter one
+    does not."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", POINTS)
@@ -166,7 +167,7 @@ def test_names_in_backticks() -> None:
 
 
 def shares_read(tmp_path: Path, filters: tuple[str, ...], **order: Any) -> list[float]:
-    """Which share of the files a scan by each filter reads; each finds a row of the grid or a column."""
+    """The share of files that a scan reads for each filter; each filter matches a row or a column of the grid."""
     table = points(tmp_path)
     size = sum(data.file_size_bytes for data in live_data_files(table)) // 40
     together = {"rewrite_all": True, "max_file_group_size_bytes": 10**9}

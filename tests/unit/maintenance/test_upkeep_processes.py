@@ -94,7 +94,7 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
 
 
 def test_files_of_expired_snapshots_go_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: they would be orphans for ever after."""
+    """MT-86: otherwise they would stay as orphans for ever."""
     table = table_of(tmp_path, {"tableformat.history.max-snapshots": "3"})
     append_often(table, 40)
     table.set_properties({"tableformat.upkeep": "background"})

@@ -416,7 +416,7 @@ def test_where_no_thread_can_be_started_the_next_commit_tries_again(
 
 
 def test_who_waits_goes_on_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: what waits is given up; a thread that waited for it would keep the process from ending."""
+    """MT-86: waiting work is given up; a thread that waited for it would keep the process from ending."""
     table, background = table_of(tmp_path, "background"), Background()
     background.stop_for_a_fork()
     background.notify(another_handle(table).iceberg, "main")

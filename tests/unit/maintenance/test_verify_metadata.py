@@ -111,7 +111,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("kind", ["manifest", "manifest list", "delete file"])
     def test_other_files(self, table: tf.Table, kind: str) -> None:
-        """MT-71: what a scan has in its caches already is looked at all the same."""
+        """MT-71: files that are already in the caches of a scan are checked too."""
         assert table.scan().count() == 7
         assert table.view.snapshot is not None
         location = {

@@ -461,7 +461,7 @@ def test_a_result_is_kept_for_the_same_files_and_not_for_others(tmp_path: Path, 
 
 
 def test_positions_of_a_range_of_fragments_are_kept_while_others_come(tmp_path: Path) -> None:
-    """RD-2: deletes that do not meet the file's bounds leave what was found for it."""
+    """RD-2: deletes outside the file's bounds do not invalidate its cached positions."""
     data, context = data_file(sorted_data(tmp_path)), context_of(SCHEMA)
 
     def task(firsts: list[str], begin: int, end: int) -> FileScanTask:

@@ -43,7 +43,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
 
 
 def test_only_new_deletes_are_looked_up(table: tf.Table, looked_up: list[int]) -> None:
-    """DA-2: a row is deleted when any delete meets it."""
+    """DA-2: a row is deleted if any delete matches it."""
     for key in ("k0", "k1"):
         table.delete_rows(pa.table({"k": [key]}))
     assert live_values(table, "id") == [2, 3, 4, 7, 8, 9]

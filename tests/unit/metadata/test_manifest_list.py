@@ -109,7 +109,7 @@ def test_a_version_3_list_needs_a_row_id(tmp_path: Path) -> None:
 
 
 def v1_list(path: Path, record: dict[str, Any], counts: bool) -> None:
-    """A list as the first writers had it."""
+    """A manifest list in the form of the first writers."""
     fields = [("manifest_path", "string", 500), ("manifest_length", "long", 501), ("partition_spec_id", "int", 502)]
     fields.append(("added_snapshot_id", "long", 503))
     if counts:

@@ -278,7 +278,7 @@ def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how:
 
 
 def test_a_batch_that_is_forgotten_while_it_is_repeated_is_refused(catalog: tf.Catalog) -> None:
-    """CP-78: the operations had staged nothing for the table that had it."""
+    """CP-78: the operations had staged nothing for the table that already had the batch."""
     before = {name: catalog.load_table(name).snapshot_id for name in AFTER}
     change_order(catalog, **BATCH)
 

@@ -139,7 +139,7 @@ def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("above", [2, 99])
 def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Path, above: int) -> None:
-    """Where it left no row of a batch, PyArrow could not make the empty batch."""
+    """If no row of a batch was left, PyArrow could not create the empty batch."""
     catalog = tf.open_catalog(str(tmp_path / "uuids"))
     catalog.create_namespace("db")
     schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])

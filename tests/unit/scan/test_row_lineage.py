@@ -87,7 +87,8 @@ def test_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_is_written_again_states_the_ids_of_its_files(tmp_path: Path) -> None:
-    """CP-15, MT-48: neither removing one of two files of a manifest nor merging manifests gives rows new ids."""
+    """CP-15, MT-48: rows get no new ids when one of two files of a manifest is removed, or when manifests are
+    merged."""
     table = new_table(new_catalog(tmp_path), **{"commit.manifest.min-count-to-merge": "3"}, partition_by=["region"])
     table.append(pa.concat_tables([rows("a", 1, 2), rows("b", 1, 2)]))
     before = lineage(table)

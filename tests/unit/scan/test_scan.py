@@ -178,7 +178,7 @@ def test_a_damaged_data_file_is_named(tmp_path: Path, damage: str, form: str) ->
 
 
 def test_a_damaged_delete_file_fails_the_scan(tmp_path: Path) -> None:
-    """DA-8: never taken for 'no deletes'."""
+    """DA-8: a damaged file never counts as 'no deletes'."""
     builder = TableBuilder(tmp_path, SCHEMA, key=["id", "n"])
     builder.append(rows(("a", 1), ("b", 1)))
     (delete,) = builder.delete_rows(pa.table({"id": ["a"], "n": [1]}))

@@ -1,4 +1,4 @@
-"""A write uses the schema with which Spark planned it, even if that schema has been changed since."""
+"""A write uses the schema with which Spark planned it, even if that schema was changed afterwards."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> No
 
 
 def test_smaller_vectors_come_first_in_the_file(tmp_path: Path) -> None:
-    """FM-11: the entries stay in the order given, the blobs do not."""
+    """FM-11: the entries keep the given order, the blobs do not."""
     ctx, first, second = two_data_files(tmp_path)
     large, small = write_deletion_vectors(ctx, {first: at(*range(0, 1400, 2)), second: at(0)})
     assert (large.referenced_data_file, small.referenced_data_file) == (first.file_path, second.file_path)

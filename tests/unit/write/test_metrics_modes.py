@@ -124,7 +124,7 @@ def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(catalog: tf
 
 
 def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> None:
-    """RP-7: regardless of which is set first, the partitions or the property."""
+    """RP-7: regardless of whether the partitions or the property are set first."""
     ranges = tf.RangePartitions(on=["id"], bounds=[("a", "z")])
     assert written(catalog, {METRICS + "default": "none"}, range_partitions=ranges)["id"] == (True, 100, 100)
     table = catalog.load_table("db.t")

@@ -105,7 +105,7 @@ def test_partition_values_are_those_of_the_specification_in_internal_form(
 
 
 FAR = [-(2**63), -62_135_596_800_000_001, -1, None, 253_402_300_800_000_000, 9_223_372_036_825_200_000]
-"""Microseconds: the least, before the year 1, before 1970, of the year 10000, and what Debezium makes of infinity."""
+"""Microseconds: the minimum, before the year 1, before 1970, in the year 10000, and Debezium's value for infinity."""
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_rows_in_order_are_not_sorted_again() -> None:
 def test_batches_are_in_order_where_each_is_and_follows_the_one_before(
     parts: list[str], is_in_order: bool, rows_each: int
 ) -> None:
-    """FM-6, whether large batches are looked at one by one or small ones together."""
+    """FM-6: whether large batches are checked one by one or small ones together."""
     columns = [[value for value in part for _ in range(rows_each)] for part in parts]
     batches = [pa.record_batch({"id": pa.array(column, pa.large_string())}) for column in columns]
     order = order_of_batches(batches, ["id"])

@@ -192,7 +192,7 @@ def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
 
 
 def test_a_file_that_was_deleted_whole_comes_back(catalog: tf.Catalog, tmp_path: Path) -> None:
-    """LK-10: as Iceberg's add_files has it; not while some of its rows may be elsewhere."""
+    """LK-10: the same as in Iceberg's add_files; not if some of its rows may be in other files."""
     table = keyed(catalog)
     pq.write_table(rows(7, 8), tmp_path / "a.parquet")
     table.add_files([str(tmp_path / "a.parquet")])

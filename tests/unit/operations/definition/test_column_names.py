@@ -117,7 +117,7 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
 
 
 def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_path: Path) -> None:
-    """Before its metrics are taken for those of the other column."""
+    """Otherwise its metrics would be taken for those of the other column."""
     change(table, lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType()))
     with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
         add(table, tmp_path / "new.parquet", {"id": 2, "v": 7}, pa.schema([("id", pa.int64()), ("v", pa.int64())]))

@@ -141,7 +141,7 @@ def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
 
 
 def test_what_was_found_about_a_delete_is_not_asked_again(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-6: each attempt of a commit that loses races looks at the deletes that are new to it."""
+    """CP-6: each attempt of a commit that loses races checks only the deletes that are new to it."""
     asked: list[int] = []
     match = reached_rows.match_deletes
 

@@ -110,7 +110,7 @@ def test_values_of_pandas_keep_them(table: tf.Table, kind: pa.DataType) -> None:
 
 
 def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
-    """They were taken for the microsecond before."""
+    """They used to be rounded down to the microsecond."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([pa.field("at", pa.timestamp("us"), nullable=False)]), key=["at"])

@@ -85,7 +85,7 @@ def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("is_logged", [True, False])
 def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
-    """CK-10: if the clock of a writer is behind, and if there is no metadata log."""
+    """CK-10: if the clock of a writer is behind, and if the metadata log is missing."""
     bad = staged(table, lambda branch: branch.append(rows((2, -5))))
     table.add_check("positive", "n >= 0")
     log = [

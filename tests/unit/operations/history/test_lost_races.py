@@ -109,7 +109,7 @@ def test_a_constraint_that_lost_a_race_is_not_tried_again(
 
 @contextmanager
 def overtaken_before_its_request(other: Callable[[], Any]) -> Iterator[None]:
-    """Others commit after the next commit has looked at the head, and before it asks the catalog."""
+    """Let another writer commit after the next commit has read the head, and before it calls the catalog."""
     waiting, commit_table = [other], EmbeddedCatalog.commit_table
 
     def late(self: EmbeddedCatalog, *arguments: Any, **options: Any) -> Any:

@@ -106,7 +106,7 @@ def test_several_columns_order_messages_and_null_and_nan_come_first(table: tf.Ta
 
 @WAYS
 def test_a_marker_empties_its_prefix_where_it_is_the_newest(table: tf.Table, replace: Replace) -> None:
-    """CP-66: what `posexplode_outer` gives for a message without lines."""
+    """CP-66: the row that `posexplode_outer` returns for a message without lines."""
     given = lines("ann 1 1 a", "ann 1 - ", "ann 2 - ", "ann 2 3 b", "bob 1 - ", offset=[1, 2, 1, 2, 1])
     replace(table, given, order_by="offset")
     assert rows(table) == ["ann 2 3 b"]

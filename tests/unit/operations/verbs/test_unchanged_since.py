@@ -99,7 +99,7 @@ def test_rows_that_came_elsewhere_are_no_conflict(tmp_path: Path, name: str) -> 
 
 
 def test_a_writer_between_the_check_and_the_commit_is_seen(tmp_path: Path) -> None:
-    """Each attempt checks the head that it meets."""
+    """Each attempt checks its current head."""
     table = orders(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.orders")
     read = table.snapshot_id
