@@ -29,6 +29,7 @@ from tableformat.scan.context import ReadContext
 from tableformat.scan.dataset import LakeDataset
 from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.nested_offsets import struct_offset_remover
+from tableformat.scan.polars_frame import lazy_frame
 from tableformat.scan.reader import read_tables
 
 if TYPE_CHECKING:
@@ -220,17 +221,17 @@ class ArrowRows(ABC):
     @overload
     def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
     def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
-        """All rows as Polars. A lazy frame pushes columns and filters of its query into the scan.
+        """All rows as Polars. A lazy frame pushes columns and filters of its query into the scan. With a limit, it
+        holds the limited rows in memory.
 
         >>> table.scan(columns=["id1", "num_cal"]).to_polars()["num_cal"].to_list()
         [1, 2, 1]
         """
         package = _require("polars", extra="polars")
-        if lazy:
-            lazy_frame: polars.LazyFrame = package.scan_pyarrow_dataset(self.to_dataset())
-            return lazy_frame
+        if lazy and self._limit is None:
+            return lazy_frame(self)
         frame: polars.DataFrame = package.from_arrow(self.to_arrow())
-        return frame
+        return frame.lazy() if lazy else frame
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, name: str | None = None

@@ -13,11 +13,11 @@ from typing import Any, NoReturn, Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
 from tableformat.filters.arrow_filter import Translation, translate
 from tableformat.filters.bound_filter import TRUE, to_expression
+from tableformat.filters.predicate import Where
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.nested_offsets import struct_offset_remover
@@ -39,7 +39,7 @@ class FilterableRows(Protocol):
 
     def select(self, columns: Sequence[str]) -> Self: ...
 
-    def filter(self, where: BooleanExpression) -> Self: ...
+    def filter(self, where: Where) -> Self: ...
 
     def to_batches(self) -> pa.RecordBatchReader: ...
 
