@@ -111,13 +111,15 @@ class Table(TableCommits):
     ) -> CommitResult:
         """Add rows.
 
-        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a pandas DataFrame, of whose
-        index those levels are columns that have a name, a Polars LazyFrame, an iterable of batches, tables or frames, a
-        list of dicts, or one dict for one row. A reader, an iterator, or a LazyFrame, is never materialised.
-        `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises DuplicateKeyError and
-        "ignore" skips rows whose key exists, which both read the keys of the files that may hold them. `on_refused`:
-        "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes the others and returns the
-        refused ones with their reasons.
+        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a pandas DataFrame (named
+        index levels become columns); a Polars LazyFrame; an iterable of batches, tables or frames; a list of dicts; or
+        one dict for one row. A reader, an iterator, or a LazyFrame, is never materialised.
+
+        `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises DuplicateKeyError; "ignore"
+        skips rows whose key exists. "error" and "ignore" read the keys of the files that may hold them.
+
+        `on_refused`: "fail" raises RowsRefusedError if a row does not fit the schema; "divert" writes the other rows
+        and returns the refused ones with their reasons.
 
         >>> table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]})).added_row_count
         1
@@ -277,17 +279,20 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
+        """Add `rows`, and delete every older row whose key prefix occurs in `rows`, in one snapshot. No existing data
+        is read.
 
         `prefix`: leading columns of the key, by default all of it. `order_by`: columns that order the messages of a
-        prefix, such as an offset; only the newest rows of each prefix are added. Columns that the table lacks are
-        dropped. A row whose other key columns are all null adds nothing: it empties its prefix. `cover`: a table of
-        further prefixes to delete. Two rows with the same key raise DuplicateKeyError.
+        prefix, such as an offset; only the newest rows of each prefix are added. Columns of `order_by` that the table
+        lacks are not stored. A row whose other key columns are all null adds nothing: it empties its prefix. `cover`: a
+        table of further prefixes to delete. Raises DuplicateKeyError if two rows have the same key.
 
-        With `on_refused="divert"` a row that is refused takes all rows of its prefix along, and their old rows stay.
+        With `on_refused="divert"` a refused row takes all rows of its prefix along, and the stored rows of this prefix
+        stay.
 
         On a table with an order column (`tableformat.order-column`), `order_by` is that column by default, and messages
-        older than the stored rows of their prefix are left out; see `on_stale` of `upsert`.
+        older than the stored rows of their prefix are left out. For this the stored keys are read; see `on_stale` of
+        `upsert`.
 
         >>> result = table.replace(pa.table({"id1": ["A"], "id2": [3], "num_cal": [9]}), prefix=["id1", "id2"])
         >>> table.scan(where="id1 = 'A'", columns=["id2", "num_cal"]).to_arrow().to_pydict()
@@ -369,18 +374,20 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Add rows and delete the older rows with the same key; nothing is read. Two rows with the same key raise
-        DuplicateKeyError.
+        """Add rows and delete the older rows with the same key. No existing data is read. Raises DuplicateKeyError if
+        two rows have the same key.
 
-        `order_by`: columns that order the rows of a key; only the newest row of each is added. Columns that the table
-        lacks are dropped.
+        `order_by`: columns that order the rows of a key; only the newest row of each key is added. Columns of
+        `order_by` that the table lacks are not stored.
 
-        `missing`, where the rows lack columns: "error" raises InvalidArgumentError, "null" writes null, or the column's
-        default; "keep" reads the stored rows of these keys and keeps their values, so it may conflict (CP-27).
+        `missing`, if the rows lack columns: "error" raises InvalidArgumentError; "null" writes null, or the column's
+        default; "keep" reads the stored rows of these keys and keeps their values, so other commits may conflict with
+        it.
 
-        `on_stale`, for a table with an order column (`tableformat.order-column`), where the stored row, or a delete, of
-        the key is newer: "ignore" leaves the row out, "divert" also returns it in `refused`, "error" raises
-        StaleRowsError. `stale_row_count` counts them. Stored keys are read for this, and only on such a table.
+        `on_stale`, for a table with an order column (`tableformat.order-column`), if the stored row of the key, or a
+        delete of it, is newer: "ignore" leaves the row out, "divert" also returns it in `refused`, "error" raises
+        StaleRowsError. `stale_row_count` counts the rows that were left out. Stored keys are read for this, only on
+        such a table.
 
         >>> from datetime import date
         >>> result = table.upsert(pa.table({"id1": ["B"], "id2": [1], "num_cal": [1], "open_on": [date(2026, 1, 2)]}))
@@ -471,25 +478,25 @@ class Table(TableCommits):
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Apply change events: the last event of a key, by `order_by` and then by position, decides.
+        """Apply change events. The last event of each key, by `order_by` and then by position, decides.
 
-        `op`: a column of text. I, C, R, U, `insert`, `update`, `upsert`, `update_postimage`, +I and +U leave the row of
-        the event; D, `delete`, `update_before`, `update_preimage`, -D and -U delete the row with its key; T and
-        `truncate` empty the table. Deletes need the columns of the key alone. `op` and the columns of `order_by` are
-        stored where the table has columns of these names.
+        `op`: a column of text. I, C, R, U, `insert`, `update`, `upsert`, `update_postimage`, +I and +U store the row of
+        the event. D, `delete`, `update_before`, `update_preimage`, -D and -U delete the row with its key. T and
+        `truncate` empty the table. Deletes need only the key columns. `op` and the columns of `order_by` are stored if
+        the table has columns with these names.
 
-        `envelope="debezium"`: the columns are `before` and `after`, structs of the row's columns, `op` (c, r, u, d, t)
-        and `source`, whose `lsn`, or `file`, `pos` and `row`, order the events unless `order_by` names others, such as
-        "source.ts_ms". They may be the fields of a column `payload`.
+        `envelope="debezium"`: the columns are `before` and `after` (structs of the row's columns), `op` (c, r, u, d, t)
+        and `source`. The fields `lsn`, or `file`, `pos` and `row`, of `source` order the events unless `order_by` names
+        others, such as "source.ts_ms". These columns may also be the fields of a column `payload`.
 
-        `key=None`: each delete removes exactly one row that is equal in all columns, so equal rows keep their number.
-        RowNotFoundError if no row is left for it.
+        `key=None`: each delete removes exactly one row that is equal in all columns, so the number of equal rows stays
+        right. Raises RowNotFoundError if no such row is left.
 
-        `missing`: as of `upsert`, for columns that events lack which are not deletes. InvalidKeyError for a table
+        `missing`: as for `upsert`, for columns that inserts and updates lack. Raises InvalidKeyError for a table
         without a key, unless `key=None`.
 
-        `on_stale`: as of `upsert`. On a table with an order column, deletes are compared too, and their values are
-        remembered. Truncate events, `envelope`, `key=None` and `missing="keep"` are errors there.
+        `on_stale`: as for `upsert`. On a table with an order column, deletes are compared too, and their values are
+        remembered. There, truncate events, `envelope`, `key=None` and `missing="keep"` are errors.
 
         >>> rows = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1], "open_on": [None, None]}
         >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **rows}))

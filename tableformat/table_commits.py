@@ -67,11 +67,11 @@ class TableCommits(TableEvolution):
         upper: Any = None,
         on_stale: str = "ignore",
     ) -> StagedWrite:
-        """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
+        """A picklable writer for other processes: they write files, and `commit` makes one snapshot of them.
 
-        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key, `order_by` and
-        `on_stale`, which mean what they do in `replace`, over the rows of all writers; "replace-interval" with `on`,
-        `lower` and `upper`, which mean what they do in `replace_interval`.
+        `kind`: "append"; "replace" with the arguments `prefix` (leading key columns, by default the whole key),
+        `order_by` and `on_stale`; or "replace-interval" with `on`, `lower` and `upper`. The arguments mean the same as
+        in `replace`, over the rows of all writers, and as in `replace_interval`.
 
         >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
         >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
