@@ -1,4 +1,4 @@
-"""Commits of what Spark's tasks wrote."""
+"""Commits the files that Spark's tasks wrote."""
 
 from __future__ import annotations
 
@@ -72,25 +72,26 @@ Reads: TypeAlias = "Sequence[Sequence[SparkExpression]]"
 
 @method("can_overwrite")
 def can_overwrite(session: Session, request: Request) -> bool:
-    """Whether the rows that the predicates match can be found by exactly those predicates."""
+    """Whether an exact filter exists for the rows that the predicates match."""
     view = session.view(Pin.from_json(request.arguments["pin"]))
     return exact_filter(request.arguments["predicates"], view.schema) is not None
 
 
 @method("commit_write")
 def commit_write(session: Session, request: Request) -> dict[str, Any]:
-    """Commit an append or an overwrite. Repeated with the same application and batch id it commits once.
+    """Commit an append or an overwrite. A repeated call with the same application and batch id commits nothing.
 
-    ST-2: `reads` are the predicates of the statement's scans of this table. An append without any reads nothing and
-    cannot conflict. Any other, and an overwrite, was planned on the snapshot that the statement reads (`pin`; without
-    one, as in a stream, the current one): rows that others added since, and that it would have read or would have to
-    replace, are a conflict.
+    ST-2: `reads` are the predicates of the statement's scans of this table. An append without `reads` read nothing and
+    cannot conflict. An overwrite, and an append with `reads`, was planned on the snapshot that the statement reads:
+    `pin`, or the current snapshot if there is no pin, as in a stream. Rows that others have added after that snapshot
+    conflict if the statement would have read or replaced them.
     """
     arguments = request.arguments
     target, mode, pin = WriteTarget.from_json(arguments["target"]), arguments["mode"], arguments.get("pin")
     making = session.staging.staged(target.table)
     if making is not None:
-        # Nobody else writes to a table that is being made; the rows of one that is being replaced are not its own.
+        # No other writer commits to a table that is being created. If a table is being replaced, its old rows are not
+        # in the new table.
         mode, pin = APPEND if making.base is None else OVERWRITE, None
     context = target.context(target.load_to_commit(session))
     reports = reports_of(request.parts)
@@ -140,11 +141,11 @@ def _commit_rows(
 def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     """Commit an UPDATE, a MERGE or a DELETE: rows deleted by position, and new rows.
 
-    ST-2: `reads` are the predicates of the statement's scans of the table, None when they are not known; data that
-    others added since and that they match is a conflict (not at snapshot isolation, SP-20), and so is a delete that
-    others added of rows in a file that this statement updates.
+    ST-2: `reads` are the predicates of the statement's scans of the table; None if they are not known. Two changes of
+    others conflict: added rows that match `reads` (not at snapshot isolation, SP-20), and deletes of rows in a file
+    that this statement updates.
 
-    SP-28: the snapshot of a MERGE says what Spark counted, and how many rows copy-on-write carried.
+    SP-28: the summary of a MERGE has the counts of Spark and the number of rows that copy-on-write carried.
     """
     arguments = request.arguments
     target = WriteTarget.from_json(arguments["target"])
@@ -165,7 +166,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         draft.act_as(arguments["command"].lower())
         if arguments["command"] != "DELETE":
             record_filters(draft)
-        # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
+        # This plan has the filters of the statement's own scans, so it contains every file that a row was read from.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         deleted = deleted_positions_of(reports)
@@ -180,7 +181,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         draft.adopt_files(staged, held_against=target.held_properties)
 
     counts = {f"{_MERGE_COUNT}{name}": str(count) for name, count in arguments.get("merge_counts", {}).items()}
-    # Spark does not see which rows copy-on-write writes anew.
+    # Spark does not see which rows copy-on-write rewrites.
     copies = bool(counts) and row_level_mode(session.pinned(pin).properties, "merge") == COPY_ON_WRITE
     target = replace(target, snapshot_properties={**target.snapshot_properties, **counts})
     return _commit(session, request, target, verb, pin)
@@ -195,14 +196,14 @@ def abort_write(session: Session, request: Request) -> None:
 
 
 def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
-    """What the statement read of the branch that it writes to, as far as it is known."""
+    """The predicates that the statement read by, if it read the branch that it writes to and they are known."""
     pin = arguments.get("pin")
     return (arguments.get("reads") or []) if pin is not None and pin["branch"] == target.branch else []
 
 
 def reading(reads: Reads, verb: Verb, *, relies: bool) -> Verb:
-    """The verb of a statement that read the table as well, which the conflict rules have to know (CP-5). `relies`: it
-    adds rows because of those that it read, or of those that were missing (CP-38)."""
+    """The operation of a statement that also read the table. The conflict rules need these reads (CP-5). `relies`: the
+    statement adds rows because of rows that it read, or because rows were missing (CP-38)."""
     if not reads:
         return verb
 
@@ -216,8 +217,8 @@ def reading(reads: Reads, verb: Verb, *, relies: bool) -> Verb:
 
 
 def _rely_on_rows_read(draft: Draft, tasks: Iterable[RowTask], deleted: Mapping[str, PositionSet]) -> None:
-    """CP-38: rows that the scans can have given, and that the statement does not delete itself. They are looked for
-    when others have deleted some since."""
+    """CP-38: rely on the rows that the scans may have returned and that the statement does not delete itself. They are
+    only searched if others have deleted rows in the meantime."""
     context = ReadContext.of(draft.view)
 
     def find() -> Iterator[tuple[RowTask, PositionSet]]:
@@ -241,7 +242,8 @@ def _commit(
     *,
     summary: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Run the verb over the pinned snapshot once, or, without a pin, over the newest until it meets no conflict."""
+    """Run the operation over the pinned snapshot once. Without a pin, run it over the newest snapshot until no commit
+    conflicts."""
     options = _options(request, target)
     options = replace(options, snapshot_properties={**(options.snapshot_properties or {}), **(summary or {})})
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
@@ -280,24 +282,24 @@ def _staged(reports: list[TaskReport], context: WriteContext) -> StagedFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What a write adds, and the prefixes that it replaces."""
+    """The rows that a write adds, and the prefixes that it replaces."""
 
     staged: StagedFiles
     prefixes: pa.Table | None
     summary: Mapping[str, str] = field(default_factory=dict)
-    """What the snapshot says besides the options."""
+    """Properties of the snapshot's summary besides those in the options."""
     deleted: tuple[pa.Table, ...] = ()
-    """SP-107: the keys and prefixes that are deleted, for which no row is added."""
+    """SP-107: the keys and prefixes to delete; no row is added for them."""
     truncates: pa.Table | None = None
     """SP-108: the values of the order columns in events that empty the table."""
     equal: pa.Table | None = None
-    """SQ-34: values of some columns, whose rows are replaced."""
+    """SQ-34: values of some columns; the rows with these values are replaced."""
 
 
 def _inside(
     arguments: Mapping[str, Any], target: WriteTarget, context: WriteContext
 ) -> InsideSpans | InsideFilter | None:
-    """RP-19, RP-24: what rows have to be inside of; None where they may be anywhere."""
+    """RP-19, RP-24: the interval or filter that rows must lie in; None if they may lie anywhere."""
     if target.interval is not None:
         return target.interval.inside(context.schema)
     if arguments["mode"] != OVERWRITE or target.allow_outside:
@@ -317,10 +319,10 @@ def _rows_to_commit(
     reports: list[TaskReport],
     inside: InsideSpans | InsideFilter | None,
 ) -> Iterator[_Rows]:
-    """RowsRefusedError where some may not be added, or the other rows, when those are staged in the table for them,
-    where the end of the block publishes them (RP-22).
+    """The rows to commit. Raises RowsRefusedError if some rows may not be added and the write does not divert them.
 
-    Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
+    RP-22: diverted rows are staged in the table for refused rows, and published when the block ends. Files that are no
+    longer needed are removed when the block ends. If the block fails, the files that were written here are removed.
     """
     staged = _staged(reports, context)
     if target.operation == DELETE:
@@ -335,7 +337,7 @@ def _rows_to_commit(
     options = _options(request, target)
     table, name = target.load(session), ".".join(target.table)
     refused, outside = is_any_refused(reports), None
-    # The files of a batch that was committed before may be gone.
+    # The files of a batch that was committed before may have been removed.
     is_asked = refused or inside is not None or target.refused_rows_table is not None
     is_applied = is_asked and Draft(table.iceberg, target.branch).is_applied(options)
     if inside is not None and not is_applied:
@@ -381,7 +383,8 @@ def _rows_to_commit(
 
 
 def _of_files(messages: Sequence[StagedMessages], diversion: Diversion) -> tuple[StagedMessages, ...]:
-    """The messages with the files that their rows are in by now: those of several files may be in one."""
+    """The messages, with the files that contain their rows after the diversion. It may merge the rows of several files
+    into one file."""
     kept = {data.file_path for data in diversion.staged.data_files}
     anew = tuple(data.file_path for data in diversion.written_anew.data_files)
     return tuple(
@@ -391,7 +394,7 @@ def _of_files(messages: Sequence[StagedMessages], diversion: Diversion) -> tuple
 
 
 def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft: Draft) -> None:
-    """CP-37: what is replaced is named in the schema that the rows were written in."""
+    """Stage an append. CP-37: names of replaced columns refer to the schema that the rows were written in."""
     draft.begin_verb()
     if (rows.prefixes is not None or target.operation) and draft.key_field_ids != target.key_field_ids:
         raise CommitConflictError(
@@ -420,7 +423,8 @@ def _stage_overwrite(
     staged: StagedFiles,
     draft: Draft,
 ) -> None:
-    """Files that go as a whole are taken out of the table; other rows by the cheapest exact delete."""
+    """Stage an overwrite. Files whose rows all match are removed from the table; other rows are deleted by the cheapest
+    exact delete."""
     where = still_exact_filter(predicates, draft.schema, planned=context.schema, subject="an overwrite")
     if target.validation is not None:
         target.validation.check_where(draft, where)

@@ -1,4 +1,4 @@
-"""What a write replaces by key columns, as its plan states it (SP-98, SP-106, SP-111)."""
+"""The rows that a write replaces by key columns, as stated in its plan (SP-98, SP-106, SP-111)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tableformat.write.rows.order_column import order_column, with_order_column
 
 
 def replacement(options: WriteOptions, context: WriteContext, *, table: str) -> dict[str, Any]:
-    """What a target says of the prefixes that are replaced, of an operation those of the whole key. SP-111: on a table
-    with an order column it is one of the columns that order messages."""
+    """The fields of a target about the replaced prefixes; for an operation, these are whole keys. SP-111: on a table
+    with an order column, that column is one of the columns that order messages."""
     key = key_names(context.schema, context.key_field_ids)
     options.operation.check(key, options.order_by, table)
     if not (options.replace_prefix or options.operation.name or options.replace_equal):
@@ -44,7 +44,8 @@ def replacement(options: WriteOptions, context: WriteContext, *, table: str) -> 
 
 
 def key_plan(context: WriteContext, prefix: Sequence[str], order_by: Sequence[str]) -> dict[str, Any]:
-    """What tasks sort rows by. SP-98: by this order they tell messages of a prefix apart, and keys."""
+    """The columns by which tasks sort rows. SP-98: tasks use this order to tell the messages of a prefix, and keys,
+    apart."""
     key = key_names(context.schema, context.key_field_ids)
     sorts_rows = context.sorts_rows or bool(prefix)
     return {

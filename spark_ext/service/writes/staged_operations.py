@@ -30,8 +30,8 @@ from tableformat.write.staged import StagedFiles
 
 @method("check_operation")
 def check_operation(session: Session, request: Request) -> dict[str, Any]:
-    """The operation in the options of a write, as a plan has it. Errors come before Spark compares the columns of the
-    rows with the table's."""
+    """The operation in the options of a write, in the form of a plan. Invalid options raise an error here, before Spark
+    compares the columns of the rows with the columns of the table."""
     table = session.pinned(Pin.from_json(request.arguments["pin"]))
     options = WriteOptions.parse(request.arguments["options"], table=table.name)
     schema = table.metadata.schema()
@@ -50,8 +50,11 @@ def stage_operation(
     keys: pa.Table | None,
     truncates: pa.Table | None,
 ) -> None:
-    """SP-106: adopt the rows, settle which of them stay, and stage the delete of stored rows. `keys`: of the rows and
-    of events that delete; `truncates`: the values of the order columns in events that empty the table."""
+    """SP-106: adopt the rows, settle which of them stay, and stage the delete of stored rows.
+
+    `keys`: the keys of the rows and of delete events. `truncates`: the values of the order columns in events that empty
+    the table.
+    """
     operation = target.operation
     messages, files = staged.messages, staged.data_files
     if operation in (INSERT_IGNORE, INSERT_ERROR):
@@ -74,7 +77,8 @@ def stage_operation(
 
 
 def _refuse_truncates(draft: Draft) -> None:
-    """CP-71: the values of the keys that a truncate deletes are not remembered, so older events restore them."""
+    """CP-71: raise UnsupportedFeatureError on a table with an order column. A truncate keeps no values for the keys
+    that it deletes, so older events would restore them."""
     order = draft.order.column()
     if order is not None:
         raise UnsupportedFeatureError(
@@ -85,7 +89,8 @@ def _refuse_truncates(draft: Draft) -> None:
 
 
 def _refuse_new_columns(draft: Draft, context: WriteContext) -> None:
-    """CP-27: the rows replace whole rows, and lack the columns that were added since they were planned."""
+    """CP-27: the rows replace whole rows. Raises CommitConflictError if columns were added after the write was planned,
+    since the rows lack these columns."""
     draft.replaces_whole_rows()
     known = {field.field_id for field in context.schema.fields}
     added = [field.name for field in draft.schema.fields if field.field_id not in known]
@@ -98,8 +103,8 @@ def _refuse_new_columns(draft: Draft, context: WriteContext) -> None:
 
 
 def deleted_keys_of(reports: Sequence[TaskReport], context: WriteContext) -> tuple[pa.Table, ...]:
-    """SP-107: the distinct keys in the rows of a delete, one table for each number of leading columns that have a
-    value, in the types of the table's schema."""
+    """SP-107: the distinct keys in the rows of a delete, in the types of the table's schema: one table for each number
+    of leading columns that have a value."""
     streams = [report.prefixes for report in reports if report.prefixes is not None]
     tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
     if not tables:
@@ -113,7 +118,7 @@ def deleted_keys_of(reports: Sequence[TaskReport], context: WriteContext) -> tup
 
 
 def stage_deleted_keys(draft: Draft, context: WriteContext, deleted: Sequence[pa.Table]) -> None:
-    """SP-107: whole keys as `delete_rows` deletes them, prefixes as `delete_prefix` does."""
+    """SP-107: stage the deletes of whole keys, as `delete_rows` does, and of prefixes, as `delete_prefix` does."""
     for keys in deleted:
         if keys.num_columns == len(context.key_field_ids):
             draft.add_keys(keys.rename_columns(list(draft.key_names)))

@@ -51,10 +51,10 @@ _PROPERTY_OF_OPTION: Final = {
     DISTRIBUTION_MODE: DISTRIBUTION,
     "advisory-partition-size": ADVISORY_PARTITION_SIZE,
 }
-"""Options that stand in for a table property, for one write."""
+"""Options that replace a table property for one write."""
 _FLAGS: Final = ("true", "false")
 _SAID_ANYWAY: Final = {"write-format": "parquet", "delete-format": "parquet", "check-nullability": "true"}
-"""Options of Iceberg's source with the one value that says what is done."""
+"""Options of Iceberg's source that allow only one value here, which states what is always done."""
 _IDLE: Final = (
     "check-ordering",
     "compression-strategy",
@@ -65,10 +65,10 @@ _IDLE: Final = (
     "use-merge-append-for-streaming",
     "variant-inference-buffer-size",
 )
-"""Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
+"""Options of Iceberg's source that do not affect any row and are ignored here (SP-27)."""
 _MERGE_SCHEMA: Final = ("merge-schema", "mergeschema")
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
-"""What Spark's own writers leave among the options."""
+"""Options that Spark's own writers add."""
 _KNOWN: Final = (
     *(
         REPLACE_PREFIX,
@@ -95,41 +95,43 @@ _KNOWN: Final = (
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     replace_prefix: tuple[str, ...]
-    """Leading key columns: the prefixes that occur in the rows are deleted by the commit. Empty: nothing is."""
+    """Leading key columns: the commit deletes the prefixes that occur in the rows. Empty: it deletes none."""
     branch: str
     names_branch: bool
-    """Whether the option `branch` says it, and not the table or the session."""
+    """Whether the option `branch` names the branch, and not the table or the session."""
     snapshot_properties: Mapping[str, str]
     """Added to the snapshot's summary."""
     properties: Mapping[str, str]
-    """Table properties that this write goes by instead of the table's."""
+    """Table properties of this write, which override those of the table."""
     on_refused: str = "fail"
-    """RP-5: what becomes of rows that no range partition covers: "fail", or "divert" to `refused_rows_table`."""
+    """RP-5: how rows that no range partition covers are handled: "fail", or "divert" to `refused_rows_table`."""
     refused_rows_table: str | None = None
 
     interval: Interval | None = None
-    """RP-19: what is replaced, whatever rows there are."""
+    """RP-19: the interval that is replaced, regardless of the rows."""
     allow_outside: bool = False
-    """RP-24: rows that do not match the condition of an overwrite are added too."""
+    """RP-24: whether rows that do not match the condition of an overwrite are added too."""
     validation: OverwriteValidation | None = None
-    """SP-47: what an overwrite is held against; None: what others did since the statement read the table."""
+    """SP-47: the conflict check of an overwrite. None: it is checked against commits after the snapshot that the
+    statement read."""
     output_spec_id: int | None = None
-    """SP-48: the partition spec of new data files; None: the table's default one."""
+    """SP-48: the partition spec of new data files; None: the default spec of the table."""
     order_by: tuple[str, ...] = ()
-    """SP-98: the columns that tell an older message of a prefix from a newer one."""
+    """SP-98: the columns that distinguish older from newer messages of a prefix."""
     batch: tuple[str, str] | None = None
-    """SP-99: the names of the application and of the batch that the caller gives."""
+    """SP-99: the application id and the batch id that the caller gives."""
     operation: RowOperation = NO_OPERATION
-    """SP-106: what the rows do, besides being added."""
+    """SP-106: the operation that is applied with the rows, besides adding them."""
     replace_equal: tuple[str, ...] = ()
-    """SQ-34: rows with the same values in these columns are deleted by the commit. Empty: nothing is."""
+    """SQ-34: the commit deletes rows with the same values in these columns. Empty: it deletes none."""
     on_stale: str = "ignore"
-    """SP-111: what becomes of messages that are older than what the table has: "ignore" or "error"."""
+    """SP-111: how messages that are older than the stored ones are handled: "ignore" or "error"."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
-        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads, InvalidArgumentError for
-        what is no value, or cannot be added to a summary (FM-23)."""
+        """The options of a write; their names are case-insensitive. Raises UnknownOptionError for an option that does
+        not exist, and InvalidArgumentError for an invalid value, or for one that cannot be added to a summary (FM-23).
+        """
         named, snapshot_properties, properties = {}, {}, {}
         for given, value in options.items():
             name = given.casefold()
@@ -174,14 +176,14 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`replace-interval` = columns, with `lower` and `upper` as text (RP-23); it travels with the write's target."""
+    """`replace-interval` = columns, with `lower` and `upper` as text (RP-23). It is part of the write's target."""
 
     on: tuple[str, ...]
     lower: str | None
     upper: str | None
 
     def inside(self, schema: Schema) -> InsideSpans:
-        """RP-19: what rows have to lie in."""
+        """RP-19: the interval that rows must lie in, as spans."""
         known = [field.name for field in schema.fields]
         for name in self.on:
             if name not in known:
@@ -207,7 +209,7 @@ def _validation(named: Mapping[str, str]) -> OverwriteValidation | None:
 
 
 def _whole_number(named: Mapping[str, str], option: str, what: str) -> int | None:
-    """The id that an option gives; None without the option."""
+    """The id in an option; None if the option is not given."""
     text = named.get(option)
     if text is not None and not text.strip().isdecimal():
         raise InvalidArgumentError(f"option {option} is the id of {what}, not {text!r}.")
@@ -232,7 +234,7 @@ def _order_by(named: Mapping[str, str], on_refused: str) -> tuple[str, ...]:
 
 
 def _on_stale(named: Mapping[str, str]) -> str:
-    """SP-111."""
+    """SP-111: the option `on-stale`."""
     on_stale = one_of(named.get(ON_STALE, "ignore").casefold(), STALE_CHOICES, option=ON_STALE)
     if ON_STALE in named and REPLACE_PREFIX not in named and OPERATION not in named:
         raise InvalidArgumentError(
@@ -272,7 +274,7 @@ def _interval(named: Mapping[str, str]) -> Interval | None:
 
 
 def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
-    """A statement returns no rows, so what is diverted needs a table."""
+    """Check that diverted rows have a table to go to: a statement returns no rows."""
     if on_refused == "divert" and not refused_rows_table:
         raise InvalidArgumentError(
             f"option {ON_REFUSED} = 'divert' needs {REFUSED_ROWS_TABLE}, a table that takes the refused rows."
@@ -282,7 +284,8 @@ def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
 
 
 def _refuse_merged_schema(given: str, value: str, table: str) -> None:
-    """SP-82: what the catalog's Java part takes from writes that add columns comes this far from no other."""
+    """SP-82: raise UnsupportedFeatureError if a write that cannot add columns asks for it. The Java part of the catalog
+    removes this option from writes that can."""
     if value.casefold() != "false":
         raise UnsupportedFeatureError(
             f"option {given} of a write to {table}: it adds columns in df.writeTo() and df.write of Spark 4.0 and "

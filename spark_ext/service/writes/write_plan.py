@@ -1,4 +1,4 @@
-"""Plans a write of Spark: what executors and the commit have to know about the table, decided once."""
+"""Plans a write of Spark: decides once which facts about the table the executors and the commit need."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ DELTA: Final = "delta"
 """UPDATE, MERGE and DELETE by position."""
 
 _STEM_COUNT: Final = 16
-"""Beginnings of file locations; a location provider that spreads files over an object store gives different ones."""
+"""The number of prefixes for file locations. A location provider that spreads files over an object store returns
+different ones."""
 _TRANSFORMS: Final[dict[type[Transform[Any, Any]], str]] = {
     IdentityTransform: "identity",
     BucketTransform: "bucket",
@@ -90,17 +91,17 @@ _TRANSFORMS: Final[dict[type[Transform[Any, Any]], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTarget:
-    """How new data files become entries of the table; it travels to Java and comes back with the commit.
+    """How new data files become entries of the table. The target is passed to Java and returned with the commit.
 
-    It holds ids and its schema, so that a stream commits for months after its start, when the metadata file of then is
-    gone, and the schema from the table's metadata (MT-1).
+    It holds ids, and its own copy of the schema. A stream can therefore commit for months after its start, when the
+    metadata file of its start has been deleted and its schema has been removed from the table's metadata (MT-1).
     """
 
     table: tuple[str, ...]
     table_uuid: str
     branch: str
     schema: str
-    """The columns of the rows, as JSON of Iceberg's: names in the options are theirs (CP-37)."""
+    """The columns of the rows, as JSON in Iceberg's form. Names in the options refer to these columns (CP-37)."""
     spec_id: int
     key_field_ids: tuple[int, ...]
     replace_prefix: tuple[str, ...]
@@ -108,31 +109,31 @@ class WriteTarget:
     row_lineage: bool
     """Whether the files store the row ids of updated rows."""
     is_staged: bool
-    """SP-23: no branch moves to the snapshot."""
+    """SP-23: the snapshot is staged, and no branch moves to it."""
     checks: Mapping[str, str]
-    """The CHECK constraints that Spark holds the rows against."""
+    """The CHECK constraints that Spark checks the rows against."""
     range_partitions: str | None = None
-    """RP-5: the property that tasks hold the rows against."""
+    """RP-5: the table property with the range partitions that tasks check the rows against."""
     refused_rows_table: tuple[str, ...] | None = None
-    """Where refused rows are diverted to; None: they fail the write."""
+    """The table to which refused rows are diverted; None: they fail the write."""
     interval: Interval | None = None
-    """RP-19: what the rows are in the place of."""
+    """RP-19: the interval that the rows replace."""
     allow_outside: bool = False
     """RP-24: whether rows that do not match the condition of an overwrite are added."""
     validation: OverwriteValidation | None = None
-    """SP-47: what an overwrite is held against."""
+    """SP-47: the conflict check of an overwrite."""
     batch: tuple[str, str] | None = None
-    """SP-99: the names of the application and of the batch that the caller gave."""
+    """SP-99: the application id and the batch id that the caller gave."""
     operation: str = ""
-    """SP-106: what the rows do, besides being added."""
+    """SP-106: the operation that is applied with the rows, besides adding them."""
     replace_equal: tuple[str, ...] = ()
-    """SQ-34: columns by whose values the rows replace others."""
+    """SQ-34: the rows replace stored rows with the same values in these columns."""
     order_by: tuple[str, ...] = ()
-    """SP-98: the columns that tasks report of each message."""
+    """SP-98: the columns whose values tasks report for each message."""
     on_stale: str = "ignore"
-    """SP-111: what becomes of messages that are older than what the table has."""
+    """SP-111: how messages that are older than the stored ones are handled."""
     sort_order_id: int | None = None
-    """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
+    """SQ-5: for a table without a key, the sort order in which Spark arranges rows."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
@@ -144,13 +145,13 @@ class WriteTarget:
         return cls(**{**target, **tuples, "interval": interval, "validation": validation})
 
     def load(self, session: Session) -> Table:
-        """The table as it is now; an error when it is another one under the same name."""
+        """The current table. Raises TableFormatError if its name now belongs to another table."""
         table = session.load(self.table, branch=self.branch)
         self.check_uuid(table.metadata)
         return table
 
     def load_to_commit(self, session: Session) -> Table:
-        """CK-3: the table as it is now; a conflict when it has other CHECK constraints by now."""
+        """CK-3: the current table. Raises CommitConflictError if its CHECK constraints have changed."""
         table = self.load(session)
         if check_conditions(table.metadata.properties) != self.checks:
             raise CommitConflictError(
@@ -167,7 +168,7 @@ class WriteTarget:
             )
 
     def context(self, table: Table) -> WriteContext:
-        """The context that the files were written in, whatever the table's schema and default spec are by now."""
+        """The context that the files were written in, regardless of the table's current schema and default spec."""
         current = WriteContext.of(table.metadata, table.iceberg.io)
         context = replace(
             current,
@@ -184,20 +185,21 @@ class WriteTarget:
         return current.sort_order_id if self.key_field_ids == current.key_field_ids else None
 
     def held_against(self, context: WriteContext) -> WriteContext:
-        """The context with the range partitions that tasks held the rows against."""
+        """The context with the range partitions that tasks checked the rows against."""
         return replace(context, properties=with_range_partitions(context.properties, self.range_partitions))
 
     @property
     def held_properties(self) -> dict[str, str]:
-        """RP-6: what tasks held each row against, for the commit, which looks again."""
+        """RP-6: the range partitions that tasks checked each row against. The commit compares them with the current
+        ones."""
         return with_range_partitions({}, self.range_partitions)
 
 
 @method("plan_write")
 def plan_write(session: Session, request: Request) -> dict[str, Any]:
-    """What executors do, and the target that the commit wants back.
+    """The plan for executors, and the target that the commit needs.
 
-    `mode` is "append", "overwrite", "overwrite-partitions" or "delta"; `options` are those of the statement.
+    `mode` is "append", "overwrite", "overwrite-partitions" or "delta"; `options` are the options of the statement.
     """
     pin = Pin.from_json(request.arguments["pin"])
     table = session.pinned(pin)
@@ -238,7 +240,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
 
 
 def _check_mode(options: WriteOptions, mode: str) -> None:
-    """PR-3's like for options: none is passed over."""
+    """Like PR-3, for options: raise InvalidArgumentError for an option that has no effect in this mode."""
     given = {
         REPLACE_PREFIX: options.replace_prefix,
         REPLACE_EQUAL: options.replace_equal,
@@ -288,9 +290,9 @@ def describe_write(
     refused_rows_table: tuple[str, ...] | None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them.
+    """The write of rows in the table's current schema and default spec. With `row_lineage`, the lineage columns follow.
 
-    `range_partitions` are those that exist by now: a stream, whose table is that of its start, does not stop because a
+    `range_partitions` are the current ranges. A stream keeps the table of its start, and it does not stop because a
     range was added.
     """
     metadata = table.metadata
@@ -361,7 +363,8 @@ def _files_plan(table: Table, context: WriteContext) -> dict[str, Any]:
 
 
 def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
-    """SP-48: a partition spec that rows of the current schema can be written by."""
+    """SP-48: the partition spec with this id. Raises InvalidArgumentError if rows of the current schema cannot be
+    partitioned by it."""
     specs, schema = metadata.specs(), metadata.schema()
     if spec_id not in specs:
         known = ", ".join(map(str, sorted(specs)))
@@ -380,13 +383,14 @@ def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
 
 
 def with_range_partitions(properties: Mapping[str, str], range_partitions: str | None) -> dict[str, str]:
-    """Table properties with other range partitions, or none."""
+    """Table properties with these range partitions instead of their own; without range partitions if None."""
     others = {name: value for name, value in properties.items() if name != RANGE_PARTITIONS}
     return others if range_partitions is None else {**others, RANGE_PARTITIONS: range_partitions}
 
 
 def _footer(context: WriteContext) -> dict[str, str]:
-    """RD-11: the marker that rows are sorted by key. Spark has a uuid as text, whose order depends on its spelling."""
+    """RD-11: the marker that rows are sorted by key. It is left out for uuid columns: Spark has uuids as text, whose
+    order depends on the spelling."""
     key = context.key_field_ids
     if not context.sorts_rows or any(isinstance(context.schema.find_type(field_id), UUIDType) for field_id in key):
         return {}
@@ -411,7 +415,8 @@ def _partition_field(field: PartitionField, schema: Schema) -> dict[str, Any]:
 
 
 def _sort_order_id(metadata: TableMetadata, order: Sequence[dict[str, Any]]) -> int | None:
-    """SQ-5: the table's sort order, where Spark's is the same. Spark has a uuid as text, whose order is its own."""
+    """SQ-5: the id of the table's sort order, if Spark's order is the same; else None. It differs for uuid columns,
+    which Spark sorts as text."""
     current, schema = metadata.sort_order(), metadata.schema()
     is_whole = 0 < len(order) == len(current.fields)
     is_same = is_whole and not any(isinstance(schema.find_type(each.source_id), UUIDType) for each in current.fields)
@@ -419,7 +424,7 @@ def _sort_order_id(metadata: TableMetadata, order: Sequence[dict[str, Any]]) -> 
 
 
 def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any]]:
-    """SQ-5: of a table without a key, its sort order; rows of any other are in the order of the key (FM-6)."""
+    """SQ-5: the sort order of a table without a key. In a table with a key, rows are sorted by the key (FM-6)."""
     if context.key_field_ids:
         return []
     return [
@@ -436,7 +441,8 @@ def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any
 
 
 def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str:
-    """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key or order."""
+    """How Spark distributes the rows over its tasks: "none"; "hash" by partition; "range" by partition and key or
+    order."""
     if DISTRIBUTION in context.properties:
         mode = property_one_of(context.properties, DISTRIBUTION, DISTRIBUTION_MODES)
     else:
@@ -446,8 +452,8 @@ def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str
 
 
 def _distribution_of(command: str, context: WriteContext, order: Sequence[dict[str, Any]]) -> str:
-    """SP-52: what the table says of the statement. Else positions that are deleted stay in the task that found them,
-    and new rows are spread as those of an INSERT."""
+    """SP-52: the distribution that the table sets for the statement. By default, positions to delete stay in the task
+    that found them, and new rows are distributed like the rows of an INSERT."""
     name = f"write.{command}.distribution-mode"
     if name in context.properties:
         return property_one_of(context.properties, name, DISTRIBUTION_MODES)
@@ -457,8 +463,8 @@ def _distribution_of(command: str, context: WriteContext, order: Sequence[dict[s
 def _spread(
     command: str | None, context: WriteContext, order: Sequence[dict[str, Any]], options: WriteOptions
 ) -> dict[str, Any]:
-    """Over which tasks rows are spread by INSERT and its kin, or by the row-level statement named; and SP-55, what
-    Spark should give to a task, None to leave it to the size of the files."""
+    """How Spark distributes rows over tasks for this row-level statement, or for INSERT and similar statements if
+    `command` is None. SP-55: also the bytes that a task should get; None leaves this to the size of the files."""
     size = ADVISORY_PARTITION_SIZE
     if command is not None and DISTRIBUTION in options.properties:
         said = {f"write.{command}.distribution-mode": options.properties[DISTRIBUTION]}
@@ -470,7 +476,7 @@ def _spread(
 
 
 def _stems(context: WriteContext) -> Sequence[str]:
-    """Beginnings of the locations of new files; all of them lie where the table's location provider wants files."""
+    """Prefixes for the locations of new files. All of them are locations that the table's location provider chose."""
     write_id = uuid.uuid4()
     names = [f"{number:02d}-{write_id}" for number in range(_STEM_COUNT)]
     stems = [context.location_provider.new_data_location(name) for name in names]
