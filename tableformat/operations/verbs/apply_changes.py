@@ -27,7 +27,7 @@ from tableformat.write.rows.numbered_rows import numbered, unused_name
 from tableformat.write.rows.replacing_rows import in_types_of
 
 TABLE_KEY: Final = "table"
-"""The argument `key` for events that are about the rows with their key."""
+"""The argument `key` for events that apply to the rows with their key."""
 
 
 def apply_changes(
@@ -42,12 +42,12 @@ def apply_changes(
     missing: str = "error",
     on_stale: str = "ignore",
 ) -> None:
-    """Stage the last event of each key: deletes of all keys that occur, and the rows of those whose last event is not a
-    delete. CF-13: events before the last truncate have no effect.
+    """Stage the last event of each key: a delete of every key that occurs, and the row of every last event that is not
+    a delete. CF-13: events before the last truncate have no effect.
 
-    CF-9: InvalidKeyError for a table without a key, unless `key` is None: then all columns identify a row
-    (CF-15). Delete events may leave columns outside the key null or out. CP-69: on a table with an order column, events
-    that are older than the stored rows of their keys are left out.
+    CF-9: raises InvalidKeyError for a table without a key, unless `key` is None: then all columns identify a row
+    (CF-15). In delete events, columns outside the key may be null or missing. CP-69: on a table with an order column,
+    events that are older than the stored rows of their keys are left out.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, MISSING, option="missing")
@@ -76,7 +76,7 @@ def apply_changes(
 
 
 def _refuse_unordered(draft: Draft, column: NestedField, key: str | None, missing: str, envelope: str | None) -> None:
-    """CP-71: InvalidArgumentError for arguments with which a stale event could not be left out."""
+    """CP-71: raise InvalidArgumentError for arguments that do not allow to leave out stale events."""
     cases = (
         (key is None, "key=None", "an event is about one of several equal rows", "Set a key"),
         (missing == "keep", "missing='keep'", "a stored row is made of several events", "Give events with all columns"),
@@ -129,12 +129,12 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
 
 
 class _SplitEvents:
-    """The last events of each key. Read once."""
+    """The last event of each key. It can be read once."""
 
     def __init__(
         self, draft: Draft, events: ChangeEvents, row_columns: Sequence[str], lacking: Sequence[str], on_stale: str
     ) -> None:
-        """CP-27: `lacking` columns are an error of events that insert or update."""
+        """CP-27: events that insert or update raise an error if there are `lacking` columns."""
         self._draft = draft
         self._order = draft.order.column()
         self._op = events.op
@@ -142,7 +142,7 @@ class _SplitEvents:
         refuse_incomparable(events.reader.schema, self._key)
         self._lacking = lacking
         self.number = unused_name(events.reader.schema)
-        """The column of the events' indexes in the input."""
+        """The name of the column with the indexes of the events in the input."""
         self._columns = [*row_columns, self.number]
         counted = numbered(events.reader, self.number)
         self._resets = unused_name(counted.schema)
@@ -158,7 +158,7 @@ class _SplitEvents:
         fresh = fresh_rows(draft, self._key, self._order, on_stale)
         self._newest = newest if fresh is None else fresh(newest, self.number)
         self.deleted_before: list[pa.RecordBatch] = []
-        """Of `kept`: the last events whose key was deleted by an earlier one, so that nothing of it is stored."""
+        """Filled by `kept`: the last events of keys that an earlier event deleted, so that no stored row remains."""
 
     def _marked(self, events: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for batch in events:
@@ -173,7 +173,8 @@ class _SplitEvents:
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(resets)], schema=schema)
 
     def _refuse_truncate(self) -> None:
-        """CP-71: the values of the keys that a truncate deletes are not remembered, so older events restore them."""
+        """CP-71: raise InvalidArgumentError on a table with an order column. A truncate keeps no values for the keys
+        that it deletes, so older events would restore them."""
         if self._order is not None:
             raise InvalidArgumentError(
                 f"a truncate event: {self._draft.name} compares events by its order column {self._order.name!r} "
@@ -188,8 +189,8 @@ class _SplitEvents:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def upserts(self) -> Iterator[pa.RecordBatch]:
-        """Stage the keys of deletes, and pass on the rows of the other events; their keys follow when the rows fit
-        (CP-24), so that a refused event leaves the row that is there."""
+        """Stage the keys of deletes, and yield the rows of the other events. The keys of these rows are staged later,
+        after the rows were checked (CP-24), so that a refused event does not delete the stored row."""
         for batch in self._newest:
             kinds = kinds_of(batch.column(self._op), self._op)
             is_upsert = kinds == Change.UPSERT
@@ -214,8 +215,8 @@ class _SplitEvents:
             stage_ordered_deletes(self._draft, keys, self._order)
 
     def kept(self) -> Iterator[pa.RecordBatch]:
-        """The upserts whose stored rows stay in columns that they lack. CF-16: a key that was deleted before has none;
-        its events are held."""
+        """The upserts that keep the stored values of the columns that they lack. CF-16: a key that was deleted before
+        has no stored values; its events are held in `deleted_before`."""
         for batch in self.upserts():
             keys = pa.Table.from_batches([batch.select(self._key)])
             is_gone = np.full(batch.num_rows, self._is_emptied)

@@ -1,4 +1,4 @@
-"""`replace`: replace all rows of a key prefix, without reading any."""
+"""`replace`: replace all rows of each key prefix without reading them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def replace(
     on_refused: str = "fail",
     on_stale: str = "ignore",
 ) -> None:
-    """Stage the rows, and the delete of every prefix that occurs in them; `prefix` defaults to the whole key.
+    """Stage the rows, and the delete of every prefix that occurs in them. `prefix` is the whole key by default.
 
     CP-69: on a table with an order column, messages that are older than the stored rows of their prefix are left out.
-    CP-66: with `order_by` only the newest rows of each prefix count, and markers add no row. `cover`: prefixes that
-    are deleted in any case. CP-67: DuplicateKeyError where two rows have one key.
+    CP-66: with `order_by` only the newest rows of each prefix count, and markers add no row. `cover`: prefixes that are
+    deleted in any case. CP-67: raises DuplicateKeyError if two rows have one key.
 
-    Rows and delete carry one sequence number, and RD-2 is strict, so the new rows stay. A diverted row takes all rows
-    of its prefix along, whose old rows stay (CP-24).
+    The rows and the delete have the same sequence number. RD-2 is strict, so the new rows stay. A diverted row takes
+    all rows of its prefix along, and the stored rows of this prefix stay (CP-24).
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     names = leading_columns(draft.key_names, prefix if prefix is not None else draft.key_names)

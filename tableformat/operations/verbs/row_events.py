@@ -1,7 +1,7 @@
-"""Change events of rows without a key: each delete takes exactly one equal row (CF-15).
+"""Change events of rows without a key: each delete removes exactly one equal row (CF-15).
 
 stored  a a b        events  +c -a -c +a -a
-net     a -1, at worst -1        c 0, at worst 0 (it comes before it goes)
+net     a -1, at worst -1        c 0, at worst 0 (it is inserted before it is deleted)
 staged  one position of a
 """
 
@@ -38,7 +38,8 @@ _PLACE = "place"
 def stage_row_events(draft: Draft, events: ChangeEvents) -> None:
     """CF-15: stage the rows that are inserted and not deleted again, and position deletes of stored rows.
 
-    Holds the events. RowNotFoundError for a delete that finds no equal row, in the table or among the events before it.
+    All events are held in memory. Raises RowNotFoundError if a delete finds no equal row in the table or among the
+    earlier events.
     """
     names = [field.name for field in draft.schema.fields]
     row_columns = events.row_columns(names)
@@ -73,13 +74,14 @@ def _in_order(events: ChangeEvents) -> pa.Table:
 
 
 def _conformed(draft: Draft, given: pa.Table) -> pa.Table:
-    """The rows in the table's types. A row that is deleted has none of the table's constraints to meet."""
+    """The rows in the table's types. The table's constraints are not checked here, since deleted rows need not meet
+    them."""
     schema = table_arrow_schema(draft.schema)
     return pa.Table.from_batches(ConformedRows(given.to_reader(), draft.schema), schema)
 
 
 def _codes(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """A number for each row, from 0, equal where rows are: null equals null, and NaN equals NaN."""
+    """A number for each row, starting at 0. Equal rows have equal numbers: null equals null, and NaN equals NaN."""
     if not len(rows):
         return np.empty(0, np.int64)
     compared = as_numbers(rows.rename_columns(_numbered_names(rows.num_columns)))
@@ -95,7 +97,7 @@ def _codes(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _numbered_names(count: int) -> list[str]:
-    """By position: columns may differ in case alone."""
+    """Column names by position, because the names of two columns may differ only in case."""
     return [f"c{place}" for place in range(count)]
 
 
@@ -104,11 +106,11 @@ class _NetEvents:
     """The net effect of the events on each distinct row."""
 
     examples: npt.NDArray[np.int64]
-    """For each code the first event with it."""
+    """For each code, the first event with it."""
     needed: npt.NDArray[np.int64]
-    """For each code how many stored rows are deleted: as many as deletes had nothing before them to take."""
+    """For each code, the number of stored rows to delete: the deletes that no earlier insert provides a row for."""
     added: npt.NDArray[np.int64]
-    """Events whose rows are added, ascending."""
+    """The events whose rows are added, ascending."""
 
     @classmethod
     def of(cls, codes: npt.NDArray[np.int64], is_insert: npt.NDArray[np.bool_]) -> _NetEvents:
@@ -122,7 +124,7 @@ class _NetEvents:
         balance -= np.repeat(balance[heads] - steps[heads], counts)
         needed = np.maximum(0, -np.minimum.reduceat(balance, heads))
         added = balance[heads + counts - 1] + needed
-        # Of equal rows the last ones.
+        # If rows are equal, the last ones are added.
         inserts = np.flatnonzero(is_insert[by_code])
         of_code = codes[by_code][inserts]
         places_left = np.bincount(of_code, minlength=len(heads)).cumsum()[of_code] - np.arange(len(inserts))
@@ -130,7 +132,7 @@ class _NetEvents:
 
 
 def _take_stored(draft: Draft, rows: pa.Table, net: _NetEvents, *, is_emptied: bool) -> None:
-    """Delete by position as many stored rows as the events take of each."""
+    """Delete by position as many stored rows of each distinct row as the events need."""
     codes = np.flatnonzero(net.needed)
     if not len(codes):
         return
@@ -152,7 +154,7 @@ def _take_stored(draft: Draft, rows: pa.Table, net: _NetEvents, *, is_emptied: b
 
 
 def _bounds(draft: Draft, wanted: pa.Table) -> BooleanExpression | None:
-    """A filter that every row passes which equals one of the wanted; None where it cannot be stated."""
+    """A filter that matches every row equal to a wanted one; None if no such filter can be stated."""
     bounds: BooleanExpression | None = None
     for field in draft.schema.fields:
         column = wanted.column(field.name)
@@ -166,7 +168,7 @@ def _bounds(draft: Draft, wanted: pa.Table) -> BooleanExpression | None:
 def _equal_rows(
     draft: Draft, stored: FoundRows, wanted: pa.Table
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Places of stored rows that equal a wanted one, ascending, and the places of the wanted rows."""
+    """The numbers of the stored rows that equal a wanted row, ascending, and the numbers of these wanted rows."""
     context = ReadContext.of(draft.view)
     names = _numbered_names(wanted.num_columns)
     schema = as_numbers(context.arrow_schema.empty_table().rename_columns(names)).schema

@@ -35,9 +35,10 @@ def stage_replaced(
     order_by: Sequence[str],
     on_stale: str,
 ) -> None:
-    """Stage the delete of the prefixes that the staged rows replace; the draft has adopted and settled these (CP-68).
+    """Stage the delete of the prefixes that the staged rows replace. The draft has already adopted and settled these
+    rows (CP-68).
 
-    Arguments as of `fresh_prefixes`.
+    The arguments are the same as for `fresh_prefixes`.
     """
     prefixes = fresh_prefixes(draft, context, staged, prefixes, order_by=order_by, on_stale=on_stale)
     for each in (prefixes, staged.covered):
@@ -54,11 +55,11 @@ def fresh_prefixes(
     order_by: Sequence[str],
     on_stale: str,
 ) -> pa.Table | None:
-    """Delete the staged rows of stale messages, stage the deletes of empty messages, and return the other prefixes:
-    those of which stored rows are to be deleted.
+    """Delete the staged rows of stale messages, and stage the deletes of empty messages. Return the other prefixes,
+    whose stored rows are still to be deleted.
 
-    `context`: that the rows were written in. `prefixes`: those of all messages.
-    `order_by`: the columns that the messages state.
+    `context`: the context that the rows were written in. `prefixes`: the prefixes of all messages. `order_by`: the
+    columns whose values the messages have.
     """
     column = draft.order.column()
     check_on_stale(on_stale, column, table=draft.name)
@@ -77,11 +78,11 @@ class _Settled:
 
     column: NestedField
     written: pa.Table
-    """The prefixes, named as when they were written."""
+    """The prefixes, with the column names at the time of writing."""
     rows: pa.Table
-    """The prefixes, and behind them the order column, as the table has them now."""
+    """The prefixes followed by the order column, with their current names in the table."""
     parts: tuple[tuple[int, ...], ...]
-    """For each message the parts with its rows."""
+    """For each message, the parts with its rows."""
     are_empty: npt.NDArray[np.bool_]
     are_stale: npt.NDArray[np.bool_]
 
@@ -122,7 +123,8 @@ def _orders(part: StagedMessages) -> pa.Table:
 
 
 def _place_of_order(draft: Draft, context: WriteContext, order_by: Sequence[str], column: NestedField) -> int:
-    """Which of the columns that the messages state is the order column. CommitConflictError where none is."""
+    """The position of the order column among the columns `order_by`. Raises CommitConflictError if it is not one of
+    them."""
     ids = [context.schema.find_field(name).field_id if name in _names(context) else None for name in order_by]
     if column.field_id not in ids:
         raise CommitConflictError(
@@ -138,7 +140,7 @@ def _names(context: WriteContext) -> set[str]:
 
 
 def _leave_out(draft: Draft, context: WriteContext, staged: StagedFiles, settled: _Settled, on_stale: str) -> None:
-    """The rows of stale messages are deleted by position in the files that were staged."""
+    """Delete the rows of stale messages by position in the files that were staged."""
     if not settled.are_stale.any():
         return
     if on_stale == "error":

@@ -1,4 +1,4 @@
-"""`upsert`: add rows and delete the older rows with the same key, without reading any unless their values are kept."""
+"""`upsert`: add rows and delete the older rows with the same key. Stored rows are read only to keep their values."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def upsert(
     missing: str = "error",
     on_stale: str = "ignore",
 ) -> None:
-    """Stage the rows, and equality deletes of their keys: older rows with them disappear.
+    """Stage the rows, and equality deletes of their keys, which delete the older rows with these keys.
 
-    CP-67: DuplicateKeyError where two rows have one key. With `order_by` only the newest rows of each key count
-    (CP-66). On a table with an order column these are compared with the table, and stale ones are left out (CP-69).
-    `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of
-    its key along, so that no older state of it is stored as the newest (CP-24).
+    CP-67: raises DuplicateKeyError if two rows have one key. With `order_by` only the newest rows of each key count
+    (CP-66). On a table with an order column they are compared with the table, and stale rows are left out (CP-69).
+    `missing`: the handling of columns that the rows lack; only "keep" reads the table. A diverted row takes all rows of
+    its key along, so that no older state of the key is stored as the newest (CP-24).
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, MISSING, option="missing")
@@ -76,18 +76,19 @@ def upsert(
             )
         draft.replaces_whole_rows()
     unique = with_unique_keys(conformed, key, table=draft.name, memory_bytes=draft.context.key_memory_bytes)
-    # The search for the newest rows, and the deleted keys, wait while others are written (MT-63).
+    # The search for the newest rows, and the deleted keys, hold memory while other rows are written (MT-63).
     draft.add_rows(conformed, deleting_older(draft, unique, key), memory_bytes=draft.context.memory_bytes // 2)
 
 
 def lacking_columns(draft: Draft, given: Sequence[str]) -> list[str]:
-    """The table's columns that rows do not have, those of the key apart, which are never left out."""
+    """The table's columns that the rows lack. Key columns are not counted, since they are required."""
     known = {*given, *draft.key_names}
     return [name for field in draft.schema.fields if (name := field.name) not in known]
 
 
 def lacking_error(lacking: Sequence[str], what: str, call: str) -> InvalidArgumentError:
-    """CP-27: an upsert replaces whole rows, so a column left out would lose what is stored, and nobody said so."""
+    """The error for columns that the rows lack. CP-27: an upsert replaces whole rows, so the stored values of a missing
+    column would be lost without the caller asking for it."""
     return InvalidArgumentError(
         f"{what} lack {', '.join(map(repr, lacking))}, and an upsert replaces whole rows. Nothing was written. Call "
         f"{call} writes null, or the column's default, in their place. Or give the columns."
@@ -95,9 +96,9 @@ def lacking_error(lacking: Sequence[str], what: str, call: str) -> InvalidArgume
 
 
 def deleting_older(draft: Draft, batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The same batches; on the way their keys are staged as equality deletes."""
+    """The batches, unchanged. Before each one is yielded, its keys are staged as equality deletes."""
     for batch in batches:
-        # A copy: columns of a batch may lie in one buffer, and the keys are kept longer than the rows.
+        # A copy: the columns of a batch may share one buffer, and the keys are kept longer than the rows.
         copied = batch.select(list(key)).take(pa.array(np.arange(batch.num_rows)))
         draft.add_keys(pa.Table.from_batches([copied]))
         yield batch
