@@ -1,12 +1,12 @@
-"""`Draft`: the files and deletes that verbs stage for one snapshot.
+"""`Draft`: the files and deletes that operations stage for one snapshot.
 
-    verb 1: append          file a
-    verb 2: delete_prefix   spans                  reach a, by position deletes: RD-2 spares rows of the same commit
-    verb 3: replace         spans, file b          reach a, not b
+    operation 1: append          file a
+    operation 2: delete_prefix   spans            reach a, by position deletes: RD-2 spares rows of the same commit
+    operation 3: replace         spans, file b    reach a, but not b
 
-Verbs are numbered, and inside the draft a staged file's sequence number is the table's last one plus the number of
-its verb: the rules that decide between snapshots decide between verbs as well, and a verb that reads sees what the
-draft did before. The commit then gives all files one number.
+Operations are numbered. Inside the draft, a staged file's sequence number is the last number of the table plus the
+number of its operation. So the rules that apply between snapshots also apply between operations, and an operation that
+reads sees the earlier changes of the draft. The commit then gives all files one number.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ from tableformat.write.staged import StagedFiles
 
 
 class Draft:
-    """The verbs of one snapshot, over one base. Not thread-safe."""
+    """The operations of one snapshot, based on one existing snapshot. Not thread-safe."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class Draft:
         find: Find = find_here,
         fate: CommitFate | None = None,
     ) -> None:
-        """`caches`: delete files and footers that were read before. `carry`, `find`: where rows are copied, found.
-        `fate`: of a commit of several drafts."""
+        """`caches`: delete files and footers that were read before. `carry` and `find` copy and find rows, here or in
+        other processes. `fate`: the outcome of a commit that several drafts share."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
         self._branch = branch
         self.view: SnapshotView = head_view(iceberg.metadata, iceberg.io, branch)
-        """The snapshot that the verbs start from."""
+        """The snapshot that the operations are based on."""
         self.context = WriteContext.of(iceberg.metadata, iceberg.io)
         self.merge_context = MergeContext(iceberg.metadata, iceberg.io, caches or MergeCaches())
         self._change = StagedChange(
@@ -108,15 +108,15 @@ class Draft:
         self._fate = fate or CommitFate()
         self._row_count = 0
         self.attempt = 0
-        """How often the verb has been staged, from 1; 0 where it is staged once."""
+        """How often the operation has been staged, starting at 1; 0 if it is staged only once."""
         self.carried_row_count = 0
-        """Rows that copy-on-write has written to other files as they are."""
+        """Number of rows that copy-on-write has copied unchanged to other files."""
         self.said: dict[str, str] = {}
-        """Properties of the summary besides those of the options, see `say`."""
+        """Summary properties that are not in the commit options, see `say`."""
         self._refused: list[pa.Table] = []
         self._statement = "delete"
 
-    # -- what verbs ask -----------------------------------------------------------------------------------------------
+    # -- information for operations ------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
@@ -129,7 +129,7 @@ class Draft:
 
     @property
     def order(self) -> DraftOrder:
-        """What verbs found out by the order column (CP-69)."""
+        """The comparisons of the operations by the order column (CP-69)."""
         return self._change.order
 
     @property
@@ -142,7 +142,7 @@ class Draft:
 
     @property
     def key_field_ids(self) -> tuple[int, ...]:
-        """Field ids of the key. InvalidKeyError for a table without one."""
+        """Field ids of the key. Raises InvalidKeyError for a table without a key."""
         if not self.has_key:
             raise InvalidKeyError(
                 f"table {self.name} has no key: create it with key=[...] or name one with set_key([...])."
@@ -151,7 +151,7 @@ class Draft:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """Names of the key columns in key order. InvalidKeyError for a table without a key."""
+        """Names of the key columns in key order. Raises InvalidKeyError for a table without a key."""
         return key_names(self.schema, self.key_field_ids)
 
     @property
@@ -163,8 +163,8 @@ class Draft:
 
     @property
     def blind_deletes(self) -> str:
-        """SP-22: what blind deletes of this table may leave, one of BLIND_DELETES_VALUES. Those that it forbids are
-        staged all the same, and their rows are found instead."""
+        """SP-22: the blind deletes that this table allows, one of BLIND_DELETES_VALUES. Forbidden ones can be staged
+        too, but then their rows are found and deleted by position."""
         return blind_deletes(self.context.properties)
 
     def plan(
@@ -174,39 +174,40 @@ class Draft:
         may_match: Callable[[DataFile], bool] | None = None,
         covered: SpanArray | None = None,
     ) -> tuple[RowTask, ...]:
-        """Tasks of the rows that the current verb finds: those of the base with everything that earlier verbs staged.
+        """Tasks for the rows that the current operation finds in the base and in the changes of earlier operations.
 
-        `may_match`: which data files that others add would have mattered; by default those that may match the filter.
-        `covered`: the verb looks for the rows that these spans cover (CP-83).
+        `may_match`: decides which concurrently added data files would have mattered; by default, the files that may
+        match the filter. `covered`: the operation looks for the rows that these spans cover (CP-83).
         """
         self._write_blind_deletes()
         return self._change.plan(where, may_match, covered)
 
     def plan_before_verb(self, where: BooleanExpression | None, holds: Holds) -> tuple[RowTask, ...]:
-        """What `plan` gives, without what the current verb staged, whose deletes wait on."""
+        """Like `plan`, but without the changes of the current operation. Its blind deletes are not written yet."""
         return self._change.plan_before_verb(where=where, may_match=holds)
 
     def look(self, where: BooleanExpression) -> tuple[RowTask, ...]:
-        """What `plan` would give, without having decided by it."""
+        """Like `plan`, but the commit does not check the read, because the operation does not depend on it yet."""
         self._write_blind_deletes()
         return self._change.look(where)
 
     @property
     def next_sequence_number(self) -> int:
-        """The sequence number that stands for "newer than everything that `plan` shows"."""
+        """A sequence number greater than the numbers of all files that `plan` returns."""
         return self._change.next_sequence_number
 
     def act_as(self, statement: str) -> None:
-        """SP-20, SP-21: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the
-        table does, and deletes as one. Without a word it deletes as a "delete"."""
+        """SP-20, SP-21: from now on, the current operation reads at the isolation level that the table sets for
+        `statement` ("delete", "update" or "merge"), and deletes in the mode that it sets for it. By default it deletes
+        as a "delete"."""
         self._statement = statement
         name = f"write.{statement}.isolation-level"
         self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
 
-    # -- what verbs stage ---------------------------------------------------------------------------------------------
+    # -- staging by operations -----------------------------------------------------------------------------------------
 
     def begin_verb(self) -> None:
-        """Everything staged from now on belongs to the next verb."""
+        """Start the next operation: everything staged from now on belongs to it."""
         self._write_blind_deletes()
         self._change.begin_verb()
         self._statement = "delete"
@@ -220,11 +221,11 @@ class Draft:
         tests: Sequence[RowTest] = (),
         numbered_by: str | None = None,
     ) -> ConformedRows:
-        """Rows as the caller gave them, as a stream of batches in the table's schema.
+        """The caller's rows as a stream of batches in the table's schema.
 
-        A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`: what
-        the verb asks of rows besides the table's constraints. `numbered_by`: a column with the indexes of the rows in
-        the caller's input.
+        A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`:
+        conditions of the operation on rows, besides the table's constraints. `numbered_by`: a column with the indexes
+        of the rows in the caller's input.
         """
         given = as_reader(rows, schema=arrow_schema(self.schema))
         checks = (*row_tests(self.context, table=self.name), *tests)
@@ -239,32 +240,32 @@ class Draft:
         *,
         memory_bytes: int | None = None,
     ) -> None:
-        """Write rows to data files. `batches` come from `rows` by way of what the verb does to them."""
+        """Write rows to data files. `batches` is an iterator over `rows` that may do more with each batch."""
         self.add_batches(rows if batches is None else batches, memory_bytes=memory_bytes)
         self.note_refused(rows)
 
     def add_batches(self, batches: Iterable[pa.RecordBatch], *, memory_bytes: int | None = None) -> None:
-        """Write batches in the table's schema to data files, within the table's memory or a part of it."""
+        """Write batches in the table's schema to data files, within the table's memory budget or `memory_bytes`."""
         context = self.context if memory_bytes is None else self.context.with_memory(memory_bytes)
         staged = write_conformed(context, batches)
         self._written.extend(staged.file_paths)
         self._add(staged)
 
     def note_refused(self, rows: ConformedRows) -> None:
-        """Report the rows that the stream diverted; call it when the stream is exhausted."""
+        """Report the rows that the stream diverted. Call it when the stream is exhausted."""
         if rows.refused is not None:
             self._refused.append(rows.refused)
 
     def adopt_files(
         self, staged: StagedFiles, *, since: int | None = None, held_against: Mapping[str, str] | None = None
     ) -> None:
-        """Take data files of another writer; if the commit fails, those of them stay that the draft did not write.
+        """Add data files of another writer. If the commit fails, files that the draft did not write remain.
 
-        `held_against`: the table's properties when each row was held against its range partitions; None where rows were
-        not, so that the files' bounds decide (RP-6).
+        `held_against`: the table's properties at the time when each row was checked against its range partitions. None
+        if the rows were not checked; then the bounds of the files decide (RP-6).
 
-        `since`: the table's last sequence number before they were written, for the check that they were not committed
-        before (CP-23); None where the batch that they belong to says so (CP-14).
+        `since`: the table's last sequence number before the files were written, to check that they were not committed
+        before (CP-23). None if their batch id already shows this (CP-14).
         """
         if since is not None:
             self._change.note_adopted(staged.file_paths, since)
@@ -273,11 +274,11 @@ class Draft:
         self._add(staged)
 
     def note_written(self, locations: Iterable[str]) -> None:
-        """These files go with the draft if it fails."""
+        """Remove these files if the draft fails."""
         self._written.extend(locations)
 
     def name_columns(self) -> None:
-        """LK-19: the commit gives the table's name mapping the names of its columns; the draft reads by them."""
+        """LK-19: let the commit add the table's column names to its name mapping, and let the draft read files by them."""
         self.view = replace(self.view, metadata=metadata_with_names(self.view.metadata))
         self._change.rebase(self.view)
         self._change.names_columns = True
@@ -300,26 +301,27 @@ class Draft:
         self._blind.add_spans(spans)
 
     def replaces_whole_rows(self) -> None:
-        """CP-27: the current verb was given every column of the table, and is committed while those are all."""
+        """CP-27: the current operation has values for all columns of the table. It is committed only if none was added."""
         self._change.replaces_whole_rows = True
 
     def keep_unchanged(self, since: int | None) -> None:
-        """CP-83: commit only if no row came into what the verbs delete or read after this snapshot."""
+        """CP-83: commit only if, after this snapshot, no row was added to the ranges that the operations delete or
+        read."""
         if since is not None:
             self._blind.scope = self._change.scope = Scope(since)
 
     def deletes_where(self, where: BooleanExpression) -> None:
-        """CP-83: all rows that the current verb deletes match the filter."""
+        """CP-83: state that all rows that the current operation deletes match the filter."""
         if self._change.scope is not None:
             self._change.scope.state(where)
 
     def check_unchanged(self) -> None:
-        """CP-83: for a dry run, what the commit would check."""
+        """CP-83: for a dry run, perform the check of the commit."""
         self._write_blind_deletes()
         self._change.check_unchanged(self.view, self.name)
 
     def replace_spans(self, spans: SpanArray) -> None:
-        """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
+        """RP-19: delete the rows that the spans cover at the time of the commit. Only for drafts with one operation."""
         if self.blind_deletes != BLIND_DELETES_DEFAULT:
             self.add_spans(spans)
             return
@@ -339,10 +341,10 @@ class Draft:
     def delete_positions_in(
         self, deleted: Iterable[tuple[RowTask, PositionSet]], *, written_anew: bool = False
     ) -> None:
-        """Delete live rows of planned files by position; with its last row gone a file leaves the table.
+        """Delete live rows of planned files by position. A file without remaining rows is removed from the table.
 
-        SP-21: in copy-on-write the files leave, and their other rows are written anew, many files at once where the
-        draft has a place for that. `written_anew`: among the adopted files are these rows as they are after an update.
+        SP-21: in copy-on-write mode the files are removed and their other rows are rewritten, many files at once if
+        `carry` can do so. `written_anew`: the adopted files contain the updated versions of the deleted rows.
         """
         copies = row_level_mode(self.context.properties, self._statement) == COPY_ON_WRITE
         carried: list[CarriedFile] = []
@@ -359,27 +361,28 @@ class Draft:
                     self._change.replace_file(carried[index].task, carried[index].deleted, staged.data_files)
 
     def rely_on(self, find: Callable[[], Iterable[tuple[RowTask, PositionSet]]], row_count: int) -> None:
-        """CP-38: because these live rows of planned files are there, the verb leaves out rows that it was given; see
+        """CP-38: the operation leaves out some of the given rows because these live rows of planned files exist; see
         `StagedChange.rely_on`."""
         self._change.rely_on(find, row_count)
 
     def say(self, name: str, value: str) -> None:
-        """Let the summary of the snapshot have a property besides those of the options."""
+        """Add a property to the summary of the snapshot."""
         self.said[name] = value
 
     @property
     def is_published(self) -> bool:
-        """Whether another branch may have rows that this one gets later, with the numbers that they have (MT-31)."""
+        """Whether this branch is published to another one. That branch may have rows that this branch gets later, with
+        unchanged sequence numbers (MT-31)."""
         return publish_target_of(self.view.metadata, self._branch) is not None
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression) -> bool:
-        """Remove planned files of which every row matches; False where one has to stay."""
+        """Remove planned files whose rows all match. False if one of them has to stay; then none is removed."""
         return self._change.remove_files(tasks, where)
 
     # -- commit -------------------------------------------------------------------------------------------------------
 
     def is_applied(self, options: CommitOptions) -> bool:
-        """Whether this handle's metadata shows that the batch was committed before; the commit asks again."""
+        """Whether the batch was committed before, according to this handle's metadata. The commit checks it again."""
         name = batch_name(options.application_id, options.batch_id)
         if name is None:
             return False
@@ -387,13 +390,13 @@ class Draft:
         return is_applied(stored, name.batch_id)
 
     def commit(self, options: CommitOptions, *, started: float) -> CommitResult:
-        """Commit everything staged as one snapshot; nothing staged commits nothing."""
+        """Commit everything staged as one snapshot. Commits nothing if nothing is staged."""
         pending = self.pending(options)
         outcome = commit_alone(pending, options, self._fate)
         return self.conclude(pending, outcome, started=started)
 
     def pending(self, options: CommitOptions) -> PendingCommit:
-        """Everything staged, as the commit takes it; `conclude` follows."""
+        """Everything staged, in the form that the commit takes. Call `conclude` afterwards."""
         self._write_blind_deletes()
         return PendingCommit(
             self._iceberg,
@@ -403,7 +406,7 @@ class Draft:
         )
 
     def conclude(self, pending: PendingCommit, outcome: CommitOutcome, *, started: float) -> CommitResult:
-        """The result of the commit. The handle moves to it."""
+        """The result of the commit. The handle moves to the committed snapshot."""
         if not outcome.committed:
             self.discard()
         self._written.clear()
@@ -417,15 +420,15 @@ class Draft:
 
     @property
     def counts_deleted_rows(self) -> bool:
-        """Whether every row that the draft deletes was found; a blind delete finds none."""
+        """Whether every row that the draft deletes was found. A blind delete finds no rows."""
         return not self._blind and self._change.deleted_row_count is not None
 
     def find_deleted_rows(self) -> None:
-        """For a dry run: rows that blind deletes would take are found (SP-22), and so counted."""
+        """For a dry run: find the rows that blind deletes would delete (SP-22), so that they are counted."""
         self.context = replace(self.context, properties={**self.context.properties, BLIND_DELETES: BLIND_OFF})
 
     def dry_run_result(self, *, started: float) -> CommitResult:
-        """What committing the draft would delete."""
+        """The changes that a commit of the draft would make."""
         self._write_blind_deletes()
         unchanged = self.unchanged(already_applied=False, started=started)
         return dry_run_result_of(self._change, unchanged, refused=self._all_refused())
@@ -435,8 +438,8 @@ class Draft:
         move_to_newest(self._iceberg)
 
     def has_expired(self) -> bool:
-        """Whether the snapshot that the verbs start from is not in the table any more; the handle is at the newest
-        metadata then, for the next draft."""
+        """Whether the snapshot that the operations are based on has been removed from the table. Moves the handle to
+        the newest metadata, for the next draft."""
         self.refresh()
         snapshot = self.view.snapshot
         return snapshot is not None and snapshot_by_id(self._iceberg.metadata, snapshot.snapshot_id) is None
@@ -454,13 +457,13 @@ class Draft:
             yield
 
     def _write_blind_deletes(self) -> None:
-        """Write the deletes of the current verb, one file for each list of columns; find the rows of those that may not
-        be left in the table (SP-22)."""
+        """Write the deletes of the current operation, one file for each list of columns. If the table does not allow
+        them, find their rows instead (SP-22)."""
         if self._blind and self.blind_deletes != BLIND_DELETES_DEFAULT:
             self._find_blindly_deleted()
         if not self._blind:
             return
-        # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
+        # A blind delete is global, because the partitions of its rows are unknown (`specs/decisions`).
         spec_id = self._global_spec_id()
         for keys, beside in self._blind.take_keys():
             self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id, beside=beside))
@@ -468,7 +471,8 @@ class Draft:
             self._keep([write_range_delete_file(self.context, spans, spec_id=spec_id)])
 
     def _find_blindly_deleted(self) -> None:
-        """SP-22: delete by position the earlier rows that the current verb's spans, or keys as spans, cover."""
+        """SP-22: delete by position the earlier rows that the spans of the current operation cover, or its keys as
+        spans."""
         spans = self._blind.take_spans()
         if self.blind_deletes == BLIND_OFF:
             spans += self._blind.take_keys_as_spans()

@@ -1,4 +1,4 @@
-"""The staged files of a draft, verb by verb, and the one change that is made of them."""
+"""The staged files of a draft, operation by operation, and the one change that is made of them."""
 
 from __future__ import annotations
 
@@ -44,60 +44,61 @@ from tableformat.write.rows.checks import refuse_changed_checks
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a verb read to decide."""
+    """A read on which an operation depends."""
 
     where: BooleanExpression | None
     may_match: Callable[[DataFile], bool] | None
-    """Which data files hold rows that it would have read; None: those that may match the filter."""
+    """Whether a data file may hold rows that it would have read. None: the files that may match the filter."""
     isolation: str
     is_of_spans: bool = False
-    """The rows were looked for by spans, which the scope has (CP-83)."""
+    """Whether it searched by spans, which are in the scope (CP-83)."""
 
 
 class StagedChange:
-    """What was staged, over the snapshot that the draft started from."""
+    """The staged changes, on top of the snapshot that the draft is based on."""
 
     def __init__(self, view: SnapshotView, context: MergeContext, *, carries_rows: bool = False) -> None:
-        """`carries_rows`: rows of planned files that a verb does not ask for may be written anew."""
+        """`carries_rows`: whether operations may rewrite rows of planned files that they did not ask for."""
         self._view = view
         self._context = context
         self._carries_rows = carries_rows
         self._verbs: list[StagedVerb] = []
         self._positions: dict[str, RowsToDelete] = {}
-        """Rows that the draft deletes by position, of committed and of staged files."""
+        """Rows of committed and staged files that the draft deletes by position."""
         self._removed: dict[str, DataFile] = {}
-        """Files that have no row left."""
+        """Files without remaining rows."""
         self._removed_deletes: dict[FileKey, DeleteFile] = {}
         self._updated: dict[str, DataFile] = {}
-        """Committed files of which rows are written anew."""
+        """Committed files with rows that are rewritten by an update."""
         self._added_paths: set[str] = set()
-        """Data files of all verbs."""
+        """Data files of all operations."""
         self._carried: set[str] = set()
-        """New files of rows that were in files which leave."""
+        """New files with rows that were copied from removed files."""
         self._reads: list[_Read] = []
         self._read_files: dict[str, DataFile] = {}
-        """Data files in which verbs look for rows (CP-88)."""
+        """Data files that operations searched for rows (CP-88)."""
         self._isolation = SERIALIZABLE
-        """How much of what others do meanwhile matters to the current verb (SP-20)."""
+        """The isolation level of the current operation, which decides which concurrent changes conflict (SP-20)."""
         self._reached_rows = ReachedRows()
         self._relied = ReliedRows()
         self._counted_row_count = 0
         self._is_uncounted = False
-        """Files were removed of which deletes had deleted some rows already."""
+        """Whether files were removed whose rows had been partly deleted before."""
         self._unchecked: set[str] = set()
-        """Data files whose rows were not held against the table's range partitions."""
+        """Data files whose rows were not checked against the table's range partitions."""
         self._adopted: dict[str, int] = {}
         """Files that other processes staged, each with the table's last sequence number before it was written."""
         self.replaced: ReplacedSpans | None = None
-        """What the head of each attempt is asked for; the draft has no other verb then."""
+        """The replacement that is planned again on the head of each attempt. The draft then has no other operation."""
         self.order = DraftOrder(view)
-        """What verbs found out by the order column."""
+        """The comparisons of the operations by the order column."""
         self.replaces_whole_rows = False
-        """CP-27: rows with the same keys go, with whatever values the columns have that these rows do not know."""
+        """CP-27: stored rows with the same keys are deleted, including their values in columns that the new rows lack.
+        """
         self.scope: Scope | None = None
-        """CP-83: None where the caller does not ask for unchanged rows."""
+        """CP-83: None if the caller does not ask for unchanged rows."""
         self.names_columns = False
-        """LK-19: files of others came, whose columns are found by the names of the table's."""
+        """LK-19: whether foreign files were added whose columns are found by the table's column names."""
         self._named_twice: frozenset[str] = frozenset()
         """Planned data files that stay in the table even without a row (MT-64)."""
 
@@ -108,7 +109,7 @@ class StagedChange:
             self.scope.begin_verb()
 
     def isolate(self, level: str) -> None:
-        """SP-20: what the current verb reads from now on is read at this level, one of ISOLATION_LEVELS."""
+        """SP-20: read at this level from now on in the current operation; one of ISOLATION_LEVELS."""
         self._isolation = level
 
     def add_data_files(self, files: Iterable[DataFile]) -> None:
@@ -121,7 +122,7 @@ class StagedChange:
         self._adopted.update(dict.fromkeys(paths, since))
 
     def note_unchecked(self, paths: Iterable[str]) -> None:
-        """RP-6: the rows of these files were not held against the range partitions that the table has."""
+        """RP-6: the rows of these files were not checked against the table's range partitions."""
         self._unchecked.update(paths)
 
     @property
@@ -133,24 +134,24 @@ class StagedChange:
 
     @property
     def deleted_row_count(self) -> int | None:
-        """Rows that verbs found and deleted; None when a blind delete was staged, which counts nothing."""
+        """Number of rows that operations found and deleted. None if a blind delete was staged, which counts no rows."""
         if self.replaced is not None:
             return self.replaced.deleted_row_count
         is_blind = any(verb.delete_files for verb in self._verbs)
         return None if is_blind or self._is_uncounted else self._counted_row_count
 
     def rebase(self, view: SnapshotView) -> None:
-        """Go on with the same snapshot in newer metadata."""
+        """Continue with the same snapshot in newer metadata."""
         self._view = view
 
     @property
     def view(self) -> SnapshotView:
-        """The snapshot that the draft started from."""
+        """The snapshot that the draft is based on."""
         return self._view
 
     @property
     def next_sequence_number(self) -> int:
-        """Above the numbers of everything that a plan of the current verb holds."""
+        """Greater than the sequence numbers of all files in a plan of the current operation."""
         return last_sequence_number(self._view.metadata) + len(self._verbs) + 1
 
     def plan(
@@ -159,13 +160,13 @@ class StagedChange:
         may_match: Callable[[DataFile], bool] | None = None,
         covered: SpanArray | None = None,
     ) -> tuple[RowTask, ...]:
-        """What a verb that reads finds: the base, with everything staged before the current verb on top.
+        """Tasks for an operation that reads: the base, with the changes of all earlier operations on top.
 
-        The commit then checks that nobody else added a file which could have mattered (CP-5): `may_match` says which
-        could, where the verb knows it better than the filter.
+        The commit then checks that no other commit added a file that could have mattered (CP-5). `may_match` decides
+        which files could, if the operation knows this better than the filter.
 
-        SP-71: tasks of which other rows are carried have all deletes of their file, also those that reach no row which
-        the filter leaves.
+        SP-71: if the other rows of a file are carried, its task has all deletes of the file, including deletes that
+        reach no row selected by the filter.
         """
         self._reads.append(_Read(where, may_match, self._isolation, is_of_spans=covered is not None))
         if self.scope is not None and covered is not None:
@@ -186,7 +187,7 @@ class StagedChange:
 
     @property
     def read_files(self) -> tuple[DataFile, ...]:
-        """CP-88: the data files in which rows were looked for, each once."""
+        """CP-88: the data files that were searched for rows, without duplicates."""
         return tuple(self._read_files.values())
 
     def plan_before_verb(
@@ -196,8 +197,8 @@ class StagedChange:
         where: BooleanExpression | None = None,
         may_match: Callable[[DataFile], bool] | None = None,
     ) -> tuple[RowTask, ...]:
-        """The rows that were there before the current verb, whose own rows its deletes spare; what `plan` says of the
-        filter and of conflicts holds."""
+        """The rows that existed before the current operation, because its deletes spare its own rows. The filter and
+        the conflicts work as in `plan`."""
         self._reads.append(_Read(where, may_match, self._isolation, is_of_spans=may_match is None))
         plan = plan_scan(
             self._view,
@@ -209,11 +210,11 @@ class StagedChange:
         return self._noted(plan)
 
     def look(self, where: BooleanExpression | None) -> tuple[RowTask, ...]:
-        """What `plan` would give, for a verb that has not decided yet whether to go by it."""
+        """Like `plan`, for an operation that has not decided yet whether to depend on the read."""
         return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression | None) -> bool:
-        """RP-17: files of which every row is deleted, as found by `look`; False where one has to stay (MT-64)."""
+        """RP-17: remove files, found by `look`, whose rows are all deleted. False if one of them has to stay (MT-64)."""
         if paths_named_twice(tuple(task.data_file for task in tasks)):
             return False
         self._reads.append(_Read(where, None, self._isolation))
@@ -225,9 +226,9 @@ class StagedChange:
         return True
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
-        """Delete live rows of a planned file; with its last row gone the file leaves the table, its row deletes too.
+        """Delete live rows of a planned file. If no row remains, the file leaves the table with its row deletes.
 
-        `written_anew`: among the staged files are these rows as they are after an update (CP-6).
+        `written_anew`: the staged files contain the updated versions of these rows (CP-6).
         """
         data = task.data_file
         if written_anew:
@@ -243,47 +244,48 @@ class StagedChange:
             self._remove(scan)
 
     def rely_on(self, find: Callable[[], Iterable[tuple[RowTask, PositionSet]]], row_count: int) -> None:
-        """CP-38: because these rows of planned files are there, the current verb adds no others. `row_count`: of how
-        many rows `find` holds the keys; it may be called by the commit."""
+        """CP-38: the current operation does not add some rows because these rows of planned files exist. `row_count`:
+        the number of rows whose keys `find` holds in memory. The commit may call `find`."""
         if self._isolation == SERIALIZABLE:
             self._relied.add(lambda: self._committed(find()), row_count)
 
     def _committed(self, found: Iterable[tuple[RowTask, PositionSet]]) -> Iterator[tuple[DataFile, PositionSet]]:
-        """Without rows that the draft itself adds."""
+        """The found rows, without rows that the draft itself adds."""
         for task, positions in found:
             if positions and not self.is_staged(task):
                 yield task.data_file, positions
 
     def may_leave(self, task: RowTask) -> bool:
-        """Whether the file can be replaced by others: not where another entry names it too (MT-64)."""
+        """Whether the file can be replaced by other files. It cannot if another entry also names it (MT-64)."""
         return task.data_file.file_path not in self._named_twice
 
     def is_staged(self, task: RowTask) -> bool:
-        """Whether the file is of this draft, and not of the table."""
+        """Whether the draft added the file, so that it is not in the table yet."""
         return task.data_file.file_path in self._added_paths
 
     def replace_file(self, task: RowTask, deleted: PositionSet, carried: Sequence[DataFile]) -> None:
-        """SP-21: a planned file leaves with all of its rows, and the ones that are not deleted come in others."""
+        """SP-21: remove a planned file with all of its rows, and add the files with its remaining rows."""
         self._counted_row_count += len(deleted)
         self._remove(scan_of(task))
         self._carried.update(data.file_path for data in carried)
         self.add_data_files(carried)
 
     def new_row_count(self, added: Sequence[DataFile]) -> int:
-        """Rows of the added files that were not in the table before."""
+        """The number of rows in the added files that were not in the table before."""
         return sum(data.record_count for data in added if data.file_path not in self._carried)
 
     def _check_entries_agree(self, task: FileScanTask) -> None:
-        """MT-64: a row delete reaches the rows of all entries of a path, so what was deleted by position in one of them
-        must be deleted in all."""
+        """MT-64: check that all entries of a path have the same row deletes, because a row delete reaches the rows of
+        all of them."""
         earlier = self._positions.get(task.data_file.file_path)
         if earlier is not None and own_row_deletes(earlier.task) != own_row_deletes(task):
             raise named_twice_error(task.data_file.file_path, "rows cannot be deleted in it by position")
 
     def finish(self, context: WriteContext, written: list[str]) -> TableChange:
-        """Write the row deletes in the form of the context's format version; the change that the draft commits.
+        """Write the row deletes in the form of the context's format version, and return the change that the draft
+        commits.
 
-        `written` takes the paths of new files. May be asked again for another format version.
+        The paths of new files are added to `written`. It may be called again for another format version.
         """
         self._apply_to_earlier_verbs()
         staged_paths = {data.file_path for verb in self._verbs for data in verb.data_files}
@@ -318,9 +320,8 @@ class StagedChange:
         )
 
     def judged_by(self, change: TableChange, head: SnapshotView) -> TableChange:
-        """CP-5, CP-6, CP-38, SP-20: the change, with what it read said in the types and specs of the head that it
-        meets: others may have added files under a spec, or with wider columns, that the planned metadata does not
-        know."""
+        """CP-5, CP-6, CP-38, SP-20: the change, with its reads stated in the types and specs of this head. Other
+        commits may have added files with a spec, or with wider columns, that the planned metadata does not have."""
         if not self._reads:
             return change
         removed = {data.file_path for data in change.removed_data_files}
@@ -335,13 +336,13 @@ class StagedChange:
         )
 
     def _read_at(self, level: str, head: SnapshotView) -> Callable[[DataFile], bool]:
-        """Whether a data file can hold rows that were read at this level of isolation."""
+        """A test whether a data file can hold rows that were read at this isolation level."""
         reads = [read for read in self._reads if read.isolation == level]
         filters = [read.may_match or filter_at(head, read.where, self._view.schema) for read in reads]
         return lambda data: any(may_match(data) for may_match in filters)
 
     def unchanged_on(self, head: SnapshotView) -> UnchangedScope | None:
-        """CP-83: what may not have got new rows. InvalidArgumentError where the operations only add rows."""
+        """CP-83: the ranges that must not have new rows. Raises InvalidArgumentError if the operations only add rows."""
         if self.scope is None:
             return None
         if self.replaced is not None:
@@ -356,14 +357,14 @@ class StagedChange:
         return self.scope.on(head, [read.may_match or filter_at(head, read.where, schema) for read in reads], schema)
 
     def check_unchanged(self, head: SnapshotView, subject: str) -> None:
-        """CP-83: what the commit on this head would check."""
+        """CP-83: perform the check of a commit on this head."""
         scope = self.unchanged_on(head)
         if scope is not None:
             check_unchanged(scope, head, subject)
 
     def _apply_to_earlier_verbs(self) -> None:
-        """Keyed deletes spare rows of their own commit (DA-2, RD-2), so they reach rows of earlier verbs by
-        position."""
+        """Equality and range deletes spare rows of their own commit (DA-2, RD-2). So rows of earlier operations are
+        deleted by position."""
         if len(self._verbs) < 2:
             return
         plan = plan_scan(replace(self._view, snapshot=None), staged=self._on_top(self._verbs))
@@ -376,14 +377,14 @@ class StagedChange:
                     self._removed[task.data_file.file_path] = task.data_file
 
     def _remove(self, task: FileScanTask) -> None:
-        """DA-7: the removal of a data file takes its deletion vector along; a path-scoped position delete file is as
-        dead."""
+        """DA-7: remove a data file with its deletion vector, and with path-scoped position delete files, which have no
+        use without it."""
         data = task.data_file
         self._removed[data.file_path] = data
         self._removed_deletes.update({file_key(delete): delete for delete in own_row_deletes(task)})
 
     def _with_staged(self, tasks: Iterable[FileScanTask]) -> Iterator[RowTask]:
-        """The tasks of files that are still there, with the rows that the draft deleted by position."""
+        """The tasks of files that are not removed, with the rows that the draft deleted by position."""
         for task in tasks:
             path = task.data_file.file_path
             if path not in self._removed:
@@ -399,10 +400,10 @@ class StagedChange:
 
 
 class StagedChangeByVersion(ChangeByFormatVersion):
-    """What a draft commits. The rows fit the constraints of the table that they were staged for (CK-3)."""
+    """The change that a draft commits. Its rows meet the constraints of the table that they were staged for (CK-3)."""
 
     def __init__(self, staged: StagedChange, context: WriteContext, written: list[str], *, table: str) -> None:
-        """`written` takes the paths of new files; `table` is for messages."""
+        """The paths of new files are added to `written`. `table` is for messages."""
         super().__init__()
         self._staged = staged
         self._context = context
@@ -413,8 +414,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         return self._staged.finish(replace(self._context, format_version=format_version), self._written)
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """CK-3, RP-6, LK-9: CommitConflictError where the head has other constraints, ranges or required columns than
-        the added rows fit."""
+        """CK-3, RP-6, LK-9: the change on this head. Raises CommitConflictError if the added rows may not meet the
+        constraints, ranges or required columns of the head."""
         change = self._staged.judged_by(super().change_on(head, attempt), head)
         change = replace(change, unchanged=self._staged.unchanged_on(head))
         if change.added_data_files:
@@ -444,11 +445,11 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         return replaced.added_to(change, head, attempt)
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        """LK-19: with the files come the names that their columns are found by, or neither does."""
+        """LK-19: the files and the names by which their columns are found are committed together."""
         return naming_columns(head.metadata) if self._staged.names_columns else super().beside(head, snapshot)
 
     def _refuse_changed_names(self, head: SnapshotView) -> None:
-        """LK-19: CommitConflictError where a name in the files may be of another column by now."""
+        """LK-19: raise CommitConflictError if a name in the files may now belong to another column."""
         planned, now = (
             (metadata.current_schema_id, metadata_with_names(metadata).properties.get(NAME_MAPPING))
             for metadata in (self._staged.view.metadata, head.metadata)
@@ -460,7 +461,7 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             )
 
     def _refuse_changed_key(self, head: SnapshotView) -> None:
-        """CP-36: CommitConflictError where the table has another key than the one that the deletes may go by."""
+        """CP-36: raise CommitConflictError if the table's key differs from the key that the deletes may use."""
         metadata = head.metadata
         found = key_field_ids(metadata.schema(), metadata.properties)
         if set(found) != set(self._context.key_field_ids):
@@ -471,7 +472,7 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             )
 
     def _refuse_new_columns(self, head: SnapshotView) -> None:
-        """CP-27: CommitConflictError where the table has columns that the rows could not have."""
+        """CP-27: raise CommitConflictError if the table has columns that did not exist when the rows were staged."""
         known = {field.field_id for field in self._context.schema.fields}
         new = [field.name for field in head.metadata.schema().fields if field.field_id not in known]
         if new:
