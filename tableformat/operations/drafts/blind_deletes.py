@@ -1,4 +1,4 @@
-"""What the current verb deletes without having looked for it, until it is written or its rows are found."""
+"""The pending deletes of the current operation, until they are written or their rows are found."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import distinct_rows
 
 _KEYS_MAX: Final = 2_000_000
-"""Keys of equality deletes held in memory before they are written, so that a stream of any length fits."""
+"""Maximum number of keys of equality deletes in memory. Then they are written, so streams may have any length."""
 
 
 class BlindDeletes:
-    """Keys and spans that wait. Each list of columns becomes one delete file, however many calls it came in."""
+    """Pending keys and spans. All keys or spans with the same list of columns become one delete file."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -30,7 +30,7 @@ class BlindDeletes:
         self._key_count = 0
         self._spans: dict[tuple[int, ...], list[SpanArray]] = {}
         self.scope: Scope | None = None
-        """Takes what is deleted, where the caller asks for unchanged rows (CP-83)."""
+        """Collects the deleted ranges if the caller asks for unchanged rows (CP-83)."""
 
     def __bool__(self) -> bool:
         return bool(self._keys or self._spans)
@@ -41,19 +41,20 @@ class BlindDeletes:
         return self._key_count >= _KEYS_MAX
 
     def add_keys(self, keys: pa.Table, *, beside: str | None = None) -> None:
-        """Rows whose columns equal a row of `keys`. `beside`: a column of `keys` that is stored and not compared."""
+        """Delete the rows whose columns equal a row of `keys`. `beside`: a column of `keys` that is stored but not
+        compared."""
         if keys.num_rows:
             self._keys.setdefault((tuple(keys.column_names), beside), []).append(keys)
             self._key_count += int(keys.num_rows)
 
     def add_spans(self, spans: SpanArray) -> None:
-        """Rows that a span covers."""
+        """Delete the rows that a span covers."""
         if len(spans):
             self._spans.setdefault(spans.key.field_ids, []).append(spans)
 
     def take_keys(self) -> list[tuple[pa.Table, str | None]]:
-        """All keys, in the types of their columns: one table for each list of columns, with the column that is not
-        compared."""
+        """Remove and return all keys, in the types of their columns: one table for each list of columns, with the name
+        of the column that is not compared."""
         taken, self._keys, self._key_count = self._keys, {}, 0
         found = [(self._conformed(tables), beside) for (_, beside), tables in taken.items()]
         if self.scope is not None:
@@ -63,7 +64,7 @@ class BlindDeletes:
         return found
 
     def take_spans(self) -> list[SpanArray]:
-        """All spans: one array for each list of columns."""
+        """Remove and return all spans: one array for each list of columns."""
         taken, self._spans = self._spans, {}
         found = [SpanArray.concat(arrays) for arrays in taken.values()]
         if self.scope is not None:
@@ -72,7 +73,7 @@ class BlindDeletes:
         return found
 
     def take_keys_as_spans(self) -> list[SpanArray]:
-        """All keys as spans of one value each."""
+        """Remove and return all keys, as spans of one value each."""
         taken = [_compared(keys, beside) for keys, beside in self.take_keys()]
         return [spans_of_prefixes(self._columns(keys), distinct_rows(keys)) for keys in taken]
 
@@ -80,7 +81,8 @@ class BlindDeletes:
         return KeyColumns.of(self._schema, [self._schema.find_field(name).field_id for name in keys.column_names])
 
     def _conformed(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """Some of a verb's keys are in the types of the columns already, and others as they were given."""
+        """The keys in the types of their columns. Some of the tables already have these types, others have the types
+        that the caller gave."""
         columns = delete_columns(self._schema, tables[0].column_names)
         types = table_arrow_schema(columns)
         return pa.concat_tables(
@@ -89,12 +91,12 @@ class BlindDeletes:
 
 
 def _compared(keys: pa.Table, beside: str | None) -> pa.Table:
-    """The columns by which rows are deleted."""
+    """The columns that are compared to find the rows to delete."""
     return keys if beside is None else keys.drop_columns([beside])
 
 
 def refuse_forbidden(mode: str, allowed: str, *, table: str) -> None:
-    """SP-22: InvalidArgumentError for a `mode` by which a caller asks for what the table's owner forbids."""
+    """SP-22: raise InvalidArgumentError if the `mode` asks for a delete that the table's owner has forbidden."""
     if BLIND_DELETES_VALUES.index(allowed) > BLIND_DELETES_VALUES.index(mode):
         raise InvalidArgumentError(
             f"mode={mode!r} leaves {'a range' if mode == 'range' else 'an equality'} delete, and the owner of {table} "

@@ -30,46 +30,47 @@ from tableformat.write.rows.last_per_key import order_ranks
 from tableformat.write.rows.order_column import order_column
 
 Holds: TypeAlias = Callable[[DataFile], bool]
-"""Whether a data file may hold one of some keys."""
+"""Whether a data file may hold one of certain keys."""
 
 
 class DraftOrder:
-    """The order column of the table, and the deletes of the base and of the draft that have values of it."""
+    """The order column of the table, and the deletes of the base and of the draft that have a value in it."""
 
     def __init__(self, view: SnapshotView) -> None:
         self._view = view
         self._is_asked = False
         self._reads: list[Holds] = []
         self.deletes: list[pa.Table] = []
-        """CP-71: what earlier verbs of the draft, and the current one, delete: key columns, and behind them the order
-        column."""
+        """CP-71: the deletes of the draft, including the current operation: key columns, followed by the order column.
+        """
         self.stale_row_count = 0
         self.diverted: list[pa.Table] = []
-        """Stale rows for the caller."""
+        """Stale rows to return to the caller."""
 
     def column(self) -> NestedField | None:
-        """CP-69: the order column, by which the current verb goes; None for a table without one."""
+        """CP-69: the order column, which the current operation then depends on; None for a table without one."""
         self._is_asked = True
         return order_column(self._view.metadata.properties, self._view.metadata.schema())
 
     def deletes_of_base(self, field: NestedField, above: Any) -> Iterator[DeleteFile]:
-        """CP-71: the files of deletes with values of the order column above this one, as far as their snapshots are
-        retained; of all of them without a value."""
+        """CP-71: the files of deletes whose value in the order column is above `above`, as far as their snapshots are
+        retained. Without a value, the files of all such deletes."""
         history = ancestors(self._view.metadata, self._view.snapshot)
         found = snapshots_with_ordered_deletes(history, field, above=above)
         return ordered_delete_files(self._view.io, self._view.metadata, found, field)
 
     def newest_forgotten_delete(self, field: NestedField) -> Any:
-        """CP-72: the greatest value of the order column in deletes whose files may be gone; None without any."""
+        """CP-72: the greatest value of the order column in deletes whose files may no longer exist; None if there is
+        none."""
         return newest_forgotten_delete(self._view.metadata, self._view.snapshot, field)
 
     def note_read(self, holds: Holds) -> None:
-        """CP-73: whether some keys were deleted was looked up. `holds`: whether a file has one of them."""
+        """CP-73: the operation looked up whether certain keys were deleted. `holds`: whether a file may have one of
+        them."""
         self._reads.append(holds)
 
     def summary(self) -> dict[str, str]:
-        """FM-34: the entries of the snapshot about deletes with values of the order column, and about rows that were
-        left out."""
+        """FM-34: the summary properties for deletes with a value in the order column, and for rows that were left out."""
         field = order_column(self._view.metadata.properties, self._view.metadata.schema()) if self._is_asked else None
         stale = {STALE_ROWS: str(self.stale_row_count)} if self.stale_row_count else {}
         if field is None or not self.deletes:
@@ -81,13 +82,13 @@ class DraftOrder:
         return {**stale, OWN: NewestDelete(field.field_id, value).to_text(field.field_type)}
 
     def with_diverted(self, refused: Sequence[pa.Table]) -> pa.Table | None:
-        """Refused rows and behind them stale rows, for the caller; None without any."""
+        """Refused rows followed by stale rows, for the caller; None if there are none."""
         tables = [*refused, *self.diverted]
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
     def check(self, head: SnapshotView, *, table: str) -> None:
-        """CP-73: CommitConflictError where the head has another order column, or others have since committed deletes
-        with values of it that may name a key which was looked up."""
+        """CP-73: raise CommitConflictError if the head has another order column. Also raise it if another commit has
+        since added deletes with a value in it that may contain a key that was looked up."""
         if not self._is_asked:
             return
         ours, theirs = self._view.metadata, head.metadata
@@ -112,12 +113,12 @@ class DraftOrder:
 
 
 def may_hold(spans: SpanArray, data: DataFile) -> bool:
-    """Whether the file can hold a key of the spans, by its bounds."""
+    """Whether the file may hold a key of the spans, according to its bounds."""
     return may_hold_each(spans, [data])[0]
 
 
 def may_hold_each(spans: SpanArray, files: Sequence[DataFile]) -> list[bool]:
-    """For each file whether it can hold a key of the spans, by its bounds."""
+    """For each file, whether it may hold a key of the spans, according to its bounds."""
     found = classify_many(spans.with_sequence_number(1), [replace(data, sequence_number=0) for data in files])
     return [coverage is not Coverage.CLEAN for coverage, _ in found]
 

@@ -1,4 +1,4 @@
-"""`CommitResult`: the result of a writing verb."""
+"""`CommitResult`: the result of an operation that writes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteEstimate:
-    """What a delete reaches at most, by partitions, column bounds and Bloom filters; no data file was opened."""
+    """The maximum effect of a delete, according to partitions, column bounds and Bloom filters. No data file was
+    opened."""
 
     data_files_count: int
-    """Data files that may hold a row to delete."""
+    """Number of data files that may hold a row to delete."""
     data_bytes: int
-    """Size of these files."""
+    """Size of these files in bytes."""
     row_count_max: int
-    """Rows of these files: so many are deleted at most."""
+    """Number of rows in these files, which is the maximum number of deleted rows."""
 
     @classmethod
     def of(cls, files: Iterable[DataFile]) -> DeleteEstimate:
@@ -42,38 +43,41 @@ class DeleteEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitResult(HtmlResult):
-    """One verb, or one transaction: at most one snapshot."""
+    """The result of one operation or one transaction, which commits at most one snapshot."""
 
     snapshot_id: int | None
-    """The snapshot that holds the change; the one found in place when nothing had to be committed; None in an empty
-    table."""
+    """Id of the snapshot that contains the change. If nothing had to be committed, the id of the current snapshot; None
+    in an empty table."""
     sequence_number: int
-    """Sequence number of that snapshot; 0 without one."""
+    """Sequence number of that snapshot; 0 if there is none."""
     added_row_count: int = 0
-    """Rows written into data files."""
+    """Number of rows written to data files."""
     deleted_row_count: int | None = 0
-    """Rows deleted, as far as the verb read them; None when a blind delete was written, which reads nothing."""
+    """Number of rows that the operation found and deleted. None if it wrote a blind delete, which reads no rows."""
     committed_at: datetime | None = None
-    """When that snapshot was committed, in UTC; None without one."""
+    """When that snapshot was committed, in UTC; None if there is none."""
     read_row_count: int = 0
-    """Rows of the data files in which rows were looked for, deleted ones included; 0 for a blind operation."""
+    """Number of rows in the data files that were searched, deleted rows included; 0 for a blind operation."""
     read_bytes: int = 0
-    """Size of these files. Of each, the columns that the operation needs are read."""
+    """Size of these files in bytes. Only the columns that the operation needs are read."""
     stale_row_count: int = 0
-    """Rows and change events that were left out because the table has, or deleted, newer ones (`on_stale`)."""
+    """Number of rows and change events that were left out because the table has, or deleted, newer ones (`on_stale`).
+    """
     added_data_files_count: int = 0
     added_delete_files_count: int = 0
     written_bytes: int = 0
-    """Data files, delete files and manifests; manifest list and table metadata, a few kilobytes, come on top."""
+    """Size of the written data files, delete files and manifests, without the manifest list and the table metadata (a
+    few kilobytes)."""
     attempts: int = 0
-    """Commit attempts; 0 when there was nothing to commit."""
+    """Number of commit attempts; 0 if nothing had to be committed."""
     duration_seconds: float = 0.0
     already_applied: bool = False
-    """The batch of this application id was committed before; nothing was written."""
+    """Whether the batch of this application id was committed before, so that nothing was written."""
     dry_run: bool = False
-    """Nothing was changed; `deleted_row_count` is what would be deleted."""
+    """Whether this is the result of a dry run. Nothing was changed, and `deleted_row_count` is the number of rows that
+    would be deleted."""
     estimate: DeleteEstimate | None = None
-    """With `dry_run="metadata"`: what the operation reaches at most."""
+    """With `dry_run="metadata"`: the maximum effect of the operation."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)
     """With `on_refused="divert"`: the refused rows with `_row_index`, `_refused_column` and `_refused_reason`."""
 
@@ -89,7 +93,7 @@ def committed_result(
     refused: pa.Table | None,
     stale_row_count: int,
 ) -> CommitResult:
-    """The result of a draft; `change`: as it was committed, None where nothing had to be."""
+    """The result of a draft. `change`: the committed change; None if nothing had to be committed."""
     files = (*change.added_data_files, *change.added_delete_files) if change else ()
     return CommitResult(
         snapshot_id=outcome.snapshot_id,
@@ -100,7 +104,7 @@ def committed_result(
         deleted_row_count=deleted_row_count,
         added_data_files_count=len(change.added_data_files) if change else 0,
         added_delete_files_count=len(change.added_delete_files) if change else 0,
-        # Deletion vectors share files, so a file counts once.
+        # Several deletion vectors may share a file, so each file is counted once.
         written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values()) + outcome.metadata_bytes,
         attempts=outcome.attempts if change else 0,
         duration_seconds=time.perf_counter() - started,
@@ -128,7 +132,7 @@ class _Read(TypedDict):
 
 
 def read_of(files: Iterable[DataFile]) -> _Read:
-    """CP-88: the fields that state what was read."""
+    """CP-88: the fields about what was read."""
     found = tuple(files)
     return {
         "read_row_count": sum(data.record_count for data in found),

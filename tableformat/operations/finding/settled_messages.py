@@ -39,11 +39,11 @@ def settle_messages(
     *,
     after: pa.Table | None = None,
 ) -> None:
-    """CP-68: delete by position the rows of a prefix that another part has newer ones of, and raise DuplicateKeyError
-    where two parts have one key of it. Reads nothing where each prefix is of one part.
+    """CP-68: delete by position the rows of a prefix if another part has newer rows of it. Raises DuplicateKeyError if
+    two parts have the same key of a prefix. Reads nothing if every prefix occurs in one part only.
 
-    `context`: that the rows were written in. `files` are adopted by the draft, and hold the rows of the parts.
-    `after`: the values of the order columns that rows have to exceed (CF-13).
+    `context`: the context that the rows were written in. `files` contain the rows of the parts, and the draft has
+    adopted them. `after`: values of the order columns; rows that do not exceed them are deleted (CF-13).
     """
     if len(parts) < 2 and (after is None or not parts):
         return
@@ -62,10 +62,10 @@ def settle_messages(
 
 
 def known_keys(draft: Draft, parts: Sequence[StagedMessages], *, fail: bool) -> npt.NDArray[np.bool_]:
-    """SP-109: for each message of the parts, whose prefixes are whole keys, whether its key is in the table, or in a
-    message of another part that stays. With `fail` such a key is a DuplicateKeyError.
+    """SP-109: for each message of the parts, whether its key is in the table or in a message of another part that
+    stays. The prefixes of the messages are whole keys. With `fail`, raises DuplicateKeyError for such a key.
 
-    Call it before the draft adopts the rows. Reads the keys of the files that may have them.
+    Call it before the draft adopts the rows. It reads the keys of the files that may contain them.
     """
     keys = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
     stays = are_newest(parts, keys)
@@ -88,14 +88,14 @@ def drop_messages(
 
 
 def _part_of(parts: Sequence[StagedMessages]) -> npt.NDArray[np.int64]:
-    """For each message of the parts the number of its part."""
+    """For each message of the parts, the number of its part."""
     return np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
 
 
 def are_newest(
     parts: Sequence[StagedMessages], prefixes: pa.Table, after: pa.Table | None = None
 ) -> npt.NDArray[np.bool_]:
-    """CP-68: for each of the prefixes of all parts whether no part has a newer message of it, and it is newer than the
+    """CP-68: for each prefix of each part, whether no other part has a newer message of it and it is newer than the
     orders in `after`."""
     orders = [part.orders for part in parts if part.orders is not None]
     if not orders:
@@ -107,7 +107,7 @@ def are_newest(
 
 
 class StagedRows:
-    """Rows of files that no snapshot names yet."""
+    """Rows of staged files, which are not in any snapshot yet."""
 
     def __init__(self, draft: Draft, context: WriteContext, by_path: Mapping[str, DataFile]) -> None:
         self._draft = draft
@@ -122,14 +122,14 @@ class StagedRows:
         part_of: npt.NDArray[np.int64],
         loses: npt.NDArray[np.bool_],
     ) -> None:
-        """Delete the rows of the prefixes that lose, in the files of their part."""
+        """Delete the rows of the losing prefixes, each in the files of its part."""
         for number in np.unique(part_of[loses]):
             lost = prefixes.filter(pa.array(loses & (part_of == number)))
             self._draft.delete_positions_in(self.of(parts[number].file_paths, lost))
 
     def of(self, paths: Iterable[str], prefixes: pa.Table) -> Iterator[tuple[FileScanTask, PositionSet]]:
-        """The positions of rows that begin with one of the prefixes, in the files that have some."""
-        # Files of no snapshot have no number yet; the prefixes reach them all.
+        """For each file with rows that begin with one of the prefixes, the positions of these rows."""
+        # Staged files have no sequence number yet. The prefixes must reach all of them, so they get the greater number.
         newest = sort_and_merge(spans_of_prefixes(self._key, prefixes)).with_sequence_number(2)
         tasks = [FileScanTask(data_file=replace(self._by_path[path], sequence_number=1)) for path in paths]
         for task, (_, positions) in in_threads(tasks, covered_by(newest, self._draft.merge_context)):
@@ -139,7 +139,7 @@ class StagedRows:
     def read(
         self, found: Iterable[tuple[FileScanTask, PositionSet]], names: Sequence[str] | None
     ) -> Iterator[pa.Table]:
-        """The columns of the rows at these positions, as they were written; all columns without `names`."""
+        """The columns `names` of the rows at these positions, as written; all columns if `names` is None."""
         view = replace(self._draft.view, schema=self._context.schema, snapshot=None)
         tasks = [
             only_rows(replace(task, data_file=replace(task.data_file, sequence_number=1)), positions)

@@ -25,18 +25,18 @@ ON_STALE: Final = ("ignore", "error", "divert")
 def fresh_rows(
     draft: Draft, names: Sequence[str], order: NestedField | None, on_stale: str
 ) -> Callable[[pa.RecordBatchReader, str], pa.RecordBatchReader] | None:
-    """CP-69: what leaves out stale rows of a reader; it also takes the name of the column with the indexes of the rows.
-    None for a table without an order column.
+    """CP-69: a function that removes stale rows from a reader. Its second argument is the name of the column with the
+    indexes of the rows. None for a table without an order column.
 
-    `names`: columns that lead the key, by which rows are older or newer. All rows with the same values of them have the
-    same value of the order column.
+    `names`: leading key columns, within whose values rows are older or newer. All rows with the same values in these
+    columns have the same value in the order column.
     """
     check_on_stale(on_stale, order, table=draft.name)
     return None if order is None else partial(_fresh, draft, names, order, on_stale)
 
 
 def check_on_stale(on_stale: str, order: NestedField | None, *, table: str) -> None:
-    """CP-69: InvalidArgumentError for a value that is unknown, and for one that would have no effect."""
+    """CP-69: raise InvalidArgumentError for an unknown value, and for a value that would have no effect."""
     one_of(on_stale, ON_STALE, option="on_stale")
     if order is None and on_stale != "ignore":
         raise InvalidArgumentError(
@@ -46,7 +46,8 @@ def check_on_stale(on_stale: str, order: NestedField | None, *, table: str) -> N
 
 
 def check_has_order(given: Sequence[str], order: NestedField, what: str) -> None:
-    """CP-69: InvalidArgumentError for rows without the order column, which would all be the oldest ones."""
+    """CP-69: raise InvalidArgumentError for rows without the order column, because all of them would count as the
+    oldest."""
     if order.name not in given:
         raise InvalidArgumentError(
             f"{what} lack {order.name!r}, the order column of the table ({ORDER_COLUMN}). Nothing was written. Give "
@@ -76,7 +77,7 @@ def _fresh(
 
 
 def _are_stale(draft: Draft, portion: pa.Table, names: Sequence[str], order: NestedField) -> Flags:
-    """Rows with a value that does not fit the table are not stale: they are refused later."""
+    """Which rows are stale. A row with a value that does not fit the table is not stale: it is refused later."""
     given = portion.select([*names, order.name])
     conformer = Conformer(given.schema, Schema(*(draft.schema.find_field(name) for name in given.column_names)))
     conformed = [conformer.conform(batch) for batch in given.to_batches()]
@@ -103,7 +104,7 @@ def _leave_out(
 
 
 def with_reasons(rows: pa.Table, indexes: pa.ChunkedArray, order: NestedField) -> pa.Table:
-    """Stale rows in the form of refused ones. `indexes`: where they are in the caller's input."""
+    """Stale rows in the form of refused rows. `indexes`: their positions in the caller's input."""
     columns = {
         "_row_index": indexes,
         "_refused_column": pa.repeat(pa.scalar(order.name, pa.large_string()), len(rows)),
