@@ -60,9 +60,9 @@ class StagedWrite:
     prefix: tuple[str, ...] = ()
     """The leading key columns of a replacement."""
     order_by: tuple[str, ...] = ()
-    """CP-66: the columns that say which message of a prefix is newer."""
+    """CP-66: the columns that decide which message of a prefix is newer."""
     on_stale: str = "ignore"
-    """CP-69: what becomes of messages that are older than what the table has."""
+    """CP-69: how messages that are older than the stored ones are handled."""
     inside: InsideSpans | None = None
     """RP-19: the interval that is replaced, regardless of the rows."""
     table_uuid: str
@@ -179,7 +179,8 @@ class StagedWrite:
         )
 
     def _messages(self, chosen: ReplacingRows, written: pa.Table, staged: StagedFiles) -> tuple[StagedMessages, ...]:
-        """CP-68: what other writers' messages are compared with. CP-71: empty messages have no file."""
+        """CP-68: the prefixes and orders that are compared with other writers' messages. CP-71: they include empty
+        messages, which have no file."""
         paths = tuple(file.file_path for file in staged.data_files)
         prefixes, orders = chosen.messages or (written, None)
         found = [(paths, np.ones(len(prefixes), np.bool_))]
@@ -249,8 +250,8 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
 
 
 def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
-    """CP-23: raise InvalidArgumentError for files in another location: the table's location before its lake was moved,
-    or the table that this one is a copy of."""
+    """CP-23: raise InvalidArgumentError for files in another location. This is the table's location before its lake was
+    moved, or the location of the table that this one is a copy of."""
     before, now = write.context.table_location, draft.context.table_location
     if one_spelling(before) != one_spelling(now):
         raise InvalidArgumentError(
@@ -262,7 +263,7 @@ def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
 
 def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:
     """CP-36: raise InvalidArgumentError if the key was changed. Files that replace the rows of their keys were written
-    for the key of that time."""
+    for the key at that time."""
     schema, key = write.context.schema, write.context.key_field_ids
     by_key = write.kind == "replace" and {schema.find_field(name).field_id for name in write.prefix} == set(key)
     if by_key and set(key) != set(draft.context.key_field_ids):
@@ -282,7 +283,8 @@ def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper:
 
 
 def _refuse_parts(staged: StagedFiles) -> None:
-    """CP-24: what one writer diverted, and another one has a part of, which is in a file with other rows."""
+    """CP-24: raise InvalidArgumentError if one writer diverted rows of a prefix and another writer staged its other
+    rows."""
     replaced = [each for each in (staged.prefixes, staged.covered) if each is not None]
     if not replaced or staged.refused_prefixes is None:
         return

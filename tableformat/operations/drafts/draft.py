@@ -278,7 +278,7 @@ class Draft:
         self._written.extend(locations)
 
     def name_columns(self) -> None:
-        """LK-19: let the commit add the table's column names to its name mapping, and let the draft read files by them."""
+        """LK-19: let the commit add the table's column names to its name mapping. The draft then reads files by them."""
         self.view = replace(self.view, metadata=metadata_with_names(self.view.metadata))
         self._change.rebase(self.view)
         self._change.names_columns = True
@@ -301,7 +301,7 @@ class Draft:
         self._blind.add_spans(spans)
 
     def replaces_whole_rows(self) -> None:
-        """CP-27: the current operation has values for all columns of the table. It is committed only if none was added."""
+        """CP-27: the current operation has values for all columns. It is committed only if no column was added."""
         self._change.replaces_whole_rows = True
 
     def keep_unchanged(self, since: int | None) -> None:

@@ -214,7 +214,7 @@ class StagedChange:
         return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression | None) -> bool:
-        """RP-17: remove files, found by `look`, whose rows are all deleted. False if one of them has to stay (MT-64)."""
+        """RP-17: remove files, found by `look`, whose rows are all deleted. False if one has to stay (MT-64)."""
         if paths_named_twice(tuple(task.data_file for task in tasks)):
             return False
         self._reads.append(_Read(where, None, self._isolation))
@@ -342,7 +342,7 @@ class StagedChange:
         return lambda data: any(may_match(data) for may_match in filters)
 
     def unchanged_on(self, head: SnapshotView) -> UnchangedScope | None:
-        """CP-83: the ranges that must not have new rows. Raises InvalidArgumentError if the operations only add rows."""
+        """CP-83: the ranges that must not get new rows. Raises InvalidArgumentError if operations only add rows."""
         if self.scope is None:
             return None
         if self.replaced is not None:

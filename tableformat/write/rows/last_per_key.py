@@ -1,7 +1,8 @@
 """The last row of every key, or the newest rows of every prefix, in a stream of any length.
 
-What fits into the memory budget is done by Arrow. Beyond it, rows go to a temporary file as they come, DuckDB decides
-over the keys and row numbers alone (it spills too), and a second pass over the file lets the winners through.
+Arrow finds them if the rows fit into the memory budget. Otherwise the rows are written to a temporary file as they
+arrive. DuckDB, which spills too, chooses the winners from the keys and row numbers alone. A second pass over the file
+yields them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _KEY: Final = "key_"
 _ORDER: Final = "order_"
 _RESET: Final = "reset_"
 _IS_NUMBER: Final = "number_"
-"""Stands before the order column of floats, so that NaN is below all numbers."""
+"""The column before the order column of floats, which makes NaN smaller than all numbers."""
 
 Rows = npt.NDArray[np.int64]
 """Row numbers in the input."""
@@ -42,14 +43,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Which rows stay."""
+    """The rule that decides which rows stay."""
 
     key_names: tuple[str, ...]
     order_by: tuple[str, ...]
     keeps_ties: bool
-    """All rows with the greatest order stay; otherwise the last of them."""
+    """Whether all rows with the greatest order stay; otherwise only the last of them."""
     resets: str | None = None
-    """A column of booleans: no row stays that comes before one where it is true."""
+    """A column of booleans: rows before one with the value true do not stay."""
 
 
 def last_row_per_key(
@@ -62,10 +63,10 @@ def last_row_per_key(
 ) -> pa.RecordBatchReader:
     """One row for every distinct key, in the order of the input: the last one, or the one with the largest `order_by`.
 
-    Equal `order_by` leave the later row; null is the smallest, then NaN. Null keys equal each other (DA-4). Holds about
-    `memory_bytes` of rows. Raises UnknownColumnError, or InvalidKeyError for nested columns.
+    If `order_by` is equal, the later row stays. Null is the smallest value, followed by NaN. Null keys equal each other
+    (DA-4). About `memory_bytes` of rows are held. Raises UnknownColumnError, or InvalidKeyError for nested columns.
 
-    `resets`: a column of booleans. The last row where it is true stays, too, and no row before that one (CF-13).
+    `resets`: a column of booleans. The last row with the value true also stays, and no row before it does (CF-13).
     """
     order = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
     return _chosen(reader, _Choice(tuple(key_names), order, keeps_ties=False, resets=resets), memory_bytes)
@@ -78,17 +79,17 @@ def newest_rows(
     *,
     memory_bytes: int = WRITE_MEMORY_BYTES_DEFAULT,
 ) -> pa.RecordBatchReader:
-    """CP-66: of every distinct prefix all rows with the greatest values of the columns `order_by`, in the order of the
-    input.
+    """CP-66: for every distinct prefix, all rows with the greatest values in the columns `order_by`, in the order of
+    the input.
 
-    Values are compared column by column; null is the smallest, then NaN. Null prefixes equal each other (DA-4). Holds
-    about `memory_bytes` of rows. Raises UnknownColumnError, or InvalidKeyError for nested columns.
+    Values are compared column by column. Null is the smallest value, followed by NaN. Null prefixes equal each other
+    (DA-4). About `memory_bytes` of rows are held. Raises UnknownColumnError, or InvalidKeyError for nested columns.
     """
     return _chosen(reader, _Choice(tuple(prefix), tuple(order_by), keeps_ties=True), memory_bytes)
 
 
 def refuse_incomparable(schema: pa.Schema, names: Iterable[str]) -> None:
-    """UnknownColumnError for a name that the rows do not have, InvalidKeyError for a nested column."""
+    """Raise UnknownColumnError for a name that the rows do not have, and InvalidKeyError for a nested column."""
     for name in names:
         if name not in schema.names:
             raise UnknownColumnError(name, schema.names, where="the rows")
@@ -121,7 +122,8 @@ def _in_memory(batches: list[pa.RecordBatch], choice: _Choice) -> Iterator[pa.Re
 
 
 def _last(keys: pa.Table) -> Rows:
-    # A row's index when rows are ordered by `order_by`, later rows last among equals: the largest index of a key wins.
+    # The index of each row in the order of `order_by`, with later rows last among equal ones. The largest index of a
+    # key wins.
     by_place = _rows_by_place(keys)
     indexes = np.empty(len(keys), dtype=np.int64)
     indexes[by_place] = np.arange(len(keys))
@@ -136,7 +138,8 @@ def _last(keys: pa.Table) -> Rows:
 
 
 def _newest(keys: pa.Table) -> Rows:
-    """Rows of a message come together, so runs of equal rows are compared, not rows."""
+    """The newest rows of each key. The rows of a message are adjacent, so runs of equal rows are compared instead of
+    rows."""
     if not len(keys):
         return np.empty(0, np.int64)
     heads = heads_of_runs(keys)
@@ -146,7 +149,7 @@ def _newest(keys: pa.Table) -> Rows:
 
 
 def newest_of_groups(groups: pa.Table, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """CP-66: for each row whether no row of the same group has a greater rank."""
+    """CP-66: for each row, whether no row of the same group has a greater rank."""
     codes = row_codes(groups)
     best = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
     np.maximum.at(best, codes, ranks)
@@ -155,7 +158,7 @@ def newest_of_groups(groups: pa.Table, ranks: npt.NDArray[np.int64]) -> npt.NDAr
 
 
 def order_ranks(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Numbers that order the rows of a table as `newest_rows` does, equal for equal rows."""
+    """Numbers that order the rows of a table as `newest_rows` does. Equal rows have equal numbers."""
     choice = _Choice((), tuple(table.column_names), keeps_ties=True)
     return _ranks(pa.Table.from_batches([_comparable(batch, choice) for batch in table.combine_chunks().to_batches()]))
 
@@ -171,7 +174,7 @@ def _ranks(keys: pa.Table) -> npt.NDArray[np.int64]:
 def _spilled(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice, memory_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """The temporary files live as long as this generator."""
+    """The winners of rows that exceed the memory budget. The temporary files exist as long as this generator."""
 
     with tempfile.TemporaryDirectory(prefix="tableformat-last-row-") as directory:
         rows, keys = Path(directory, "rows.arrow"), Path(directory, "keys.arrow")
@@ -193,7 +196,7 @@ def _spilled(
 
 
 def _spill(batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice, *, rows: Path, keys: Path) -> None:
-    """All rows into one file, what decides between them into another."""
+    """Write all rows to one file, and the columns that decide between them to another."""
     first = 0
     with contextlib.ExitStack() as files:
         row_file = files.enter_context(pa.ipc.new_stream(str(rows), schema, options=_IPC_OPTIONS))
@@ -210,7 +213,7 @@ def _spill(batches: Iterator[pa.RecordBatch], schema: pa.Schema, choice: _Choice
 
 
 def _winners_query(schema: pa.Schema, choice: _Choice) -> str:
-    """Row numbers of the winners, ascending. GROUP BY and PARTITION BY take null as a value."""
+    """Query the row numbers of the winners, ascending. GROUP BY and PARTITION BY treat null as a value."""
     keys = ", ".join(_columns(schema, _KEY))
     if choice.resets is not None:
         return _query_with_resets(schema, keys)
@@ -223,7 +226,7 @@ def _winners_query(schema: pa.Schema, choice: _Choice) -> str:
 
 
 def _query_with_resets(schema: pa.Schema, keys: str) -> str:
-    """CF-13: places are the order of all rows, so that those before the last reset are known."""
+    """CF-13: `place` is the position of a row in the order of all rows. It shows which rows precede the last reset."""
     terms = [f"{name} ASC NULLS FIRST" for name in _columns(schema, _IS_NUMBER, _ORDER)]
     order = ", ".join([*terms, _ORDINAL])
     return (
@@ -236,7 +239,7 @@ def _query_with_resets(schema: pa.Schema, keys: str) -> str:
 
 
 def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> Iterator[pa.RecordBatch]:
-    """The rows whose numbers `winners` names, ascending and in portions."""
+    """The rows with the numbers in `winners`, which are ascending and come in portions."""
     first = 0
     portion: Rows = np.empty(0, dtype=np.int64)
     for batch in batches:
@@ -254,7 +257,7 @@ def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> 
 
 
 def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
-    """The columns that decide, in types that Arrow and DuckDB compare alike: the key first, then what orders rows."""
+    """The columns that decide, in types that Arrow and DuckDB compare in the same way: the key, then the order columns."""
     columns = {f"{_KEY}{position}": _plain(batch.column(name)) for position, name in enumerate(choice.key_names)}
     for position, name in enumerate(choice.order_by):
         order = _plain(batch.column(name))
@@ -267,7 +270,7 @@ def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Texts as their bytes, times and dates as whole units, floats with one zero and one NaN."""
+    """Strings as bytes, times and dates as integers of their unit, floats with only one zero and one NaN."""
     column = decoded(column)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -283,7 +286,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _rows_by_place(keys: pa.Table) -> Rows:
-    """Row numbers in the order null, NaN, values; stable."""
+    """Row numbers in the order null, NaN, values. The order is stable."""
     names = _columns(keys, _IS_NUMBER, _ORDER)
     if not names:
         return np.arange(len(keys), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The order column of a table: its values show that a row or a change event is older than what is stored (CP-69)."""
+"""The order column of a table: its values show if a row or a change event is older than the stored one (CP-69)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tableformat.properties import ORDER_COLUMN
 def order_column(properties: Mapping[str, str], schema: Schema) -> NestedField | None:
     """CP-69: the order column of a table with these properties; None for a table without one.
 
-    UnsupportedFeatureError where another program named a column that cannot be one: rows would be written without the
-    comparison that the property promises.
+    Raises UnsupportedFeatureError if another program set a column that cannot be an order column. Otherwise rows would
+    be written without the comparison that the property promises.
     """
     name = properties.get(ORDER_COLUMN)
     if name is None:
@@ -30,15 +30,16 @@ def order_column(properties: Mapping[str, str], schema: Schema) -> NestedField |
 
 
 def check_order_column(given: Mapping[str, str], schema: Schema) -> None:
-    """FM-33: the order column among properties that a caller sets. UnknownColumnError for a column that the table does
-    not have; InvalidArgumentError for a nested one, a column of the key, and a type without an exact order."""
+    """FM-33: check the order column in properties that a caller sets. Raises UnknownColumnError for a column that the
+    table does not have. Raises InvalidArgumentError for a nested column, a key column, and a type without an exact
+    order."""
     name = given.get(ORDER_COLUMN)
     if name is not None:
         _checked(name, schema)
 
 
 def refuse_order_column(properties: Mapping[str, str], column: str, change: str) -> None:
-    """FM-33: InvalidArgumentError for a change of the column that the property names."""
+    """FM-33: raise InvalidArgumentError for a change of the column that the property names."""
     if properties.get(ORDER_COLUMN) == column:
         raise InvalidArgumentError(
             f"column {column!r} is the order column of the table and cannot be {change}. Nothing was changed. "
@@ -47,9 +48,10 @@ def refuse_order_column(properties: Mapping[str, str], column: str, change: str)
 
 
 def with_order_column(order_by: Sequence[str], column: NestedField | None) -> tuple[str, ...]:
-    """CP-70: the columns that tell an older message of one write from a newer one, on a table with an order column.
+    """CP-70: the columns that distinguish older from newer messages of one write, on a table with an order column.
 
-    InvalidArgumentError where they leave it out: the rows of one message could have different values of it.
+    Raises InvalidArgumentError if they do not include the order column: the rows of one message could then have
+    different values in it.
     """
     names = tuple(order_by)
     if column is None:

@@ -1,4 +1,4 @@
-"""The rows of a replacement: of each prefix the newest message, without the markers of empty ones (CP-66).
+"""The rows of a replacement: the newest message of each prefix, without the markers of empty messages (CP-66).
 
 order_by m           id 1, n 1, m 7 | id 1, n 2, m 7 | id 1, n 1, m 8 | id 2, n null, m 8
 rows to write        id 1, n 1
@@ -26,7 +26,7 @@ from tableformat.write.rows.rows import as_reader
 
 
 def order_columns(order_by: str | Sequence[str] | None, prefix: Sequence[str]) -> tuple[str, ...]:
-    """CP-66: the columns that say which message is newer; none where the caller says nothing."""
+    """CP-66: the columns that decide which message is newer; empty if the caller names none."""
     names = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
     if order_by is not None and not names:
         raise InvalidArgumentError("order_by names one column or more, the most significant one first.")
@@ -40,7 +40,7 @@ def order_columns(order_by: str | Sequence[str] | None, prefix: Sequence[str]) -
 
 
 def covered_prefixes(cover: Any, prefix: Sequence[str], schema: Schema) -> pa.Table:
-    """CP-66: the prefixes that a replacement deletes in any case, in the table's types."""
+    """CP-66: the prefixes that a replacement always deletes, in the table's types."""
     given = as_reader(cover, what="cover").read_all()
     if leading_columns(prefix, given.column_names) != tuple(prefix):
         raise InvalidArgumentError(
@@ -51,7 +51,7 @@ def covered_prefixes(cover: Any, prefix: Sequence[str], schema: Schema) -> pa.Ta
 
 
 class ReplacingRows:
-    """Rows as the caller gave them. Read once."""
+    """The caller's rows. They can be read once."""
 
     def __init__(
         self,
@@ -65,18 +65,18 @@ class ReplacingRows:
         fresh: Callable[[pa.RecordBatchReader, str], pa.RecordBatchReader] | None = None,
         order_column: str | None = None,
     ) -> None:
-        """`memory_bytes`: how much the search for the newest rows holds, if there is one. `fresh`: leaves out messages
-        that are older than what the table has; it gets the newest rows and the name of the column with their indexes
-        (CP-69). `order_column`: the table's, which is one of `order_by`."""
+        """`memory_bytes`: memory for the search for the newest rows, if there is one. `fresh`: removes messages that
+        are older than the stored ones; its arguments are the newest rows and the name of the column with their indexes
+        (CP-69). `order_column`: the order column of the table, which is one of `order_by`."""
         self._schema = schema
         self._prefix = list(prefix)
         self._rest = [name for name in key if name not in prefix]
         self._dropped = [name for name in order_by if name not in {field.name for field in schema.fields}]
         if order_by:
-            # Before the rows are numbered: the error lists the columns that the caller gave.
+            # Check before the rows are numbered, so that the error lists only the columns that the caller gave.
             refuse_incomparable(rows.schema, (*prefix, *order_by))
         self.numbered_by = unused_name(rows.schema)
-        """The column of the rows' indexes in the input, which refusals name."""
+        """The name of the column with the rows' indexes in the input, which refusals report."""
         rows = numbered(rows, self.numbered_by)
         self._rows = newest_rows(rows, prefix, order_by, memory_bytes=memory_bytes) if order_by else rows
         self._rows = self._rows if fresh is None else fresh(self._rows, self.numbered_by)
@@ -88,7 +88,7 @@ class ReplacingRows:
         return bool(self._rest) and {*self._rest, *self._prefix} <= {*given.names}
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows to write, without the order columns that are not the table's."""
+        """The rows to write, without the order columns that the table lacks."""
         schema = pa.schema([field for field in self._rows.schema if field.name not in self._dropped])
         return pa.RecordBatchReader.from_batches(schema, self._to_write())
 
@@ -108,16 +108,16 @@ class ReplacingRows:
 
     @property
     def marked(self) -> pa.Table | None:
-        """The prefixes of markers, in the table's types, and behind them the table's order column, if it has one; None
-        without any. Complete when the rows are read."""
+        """The prefixes of markers, in the table's types, followed by the table's order column, if it has one. None if
+        there are no markers. Complete after the rows have been read."""
         if self._markers is None or not len(self._markers.prefixes):
             return None
         return in_types_of(self._schema, self._markers.prefixes)
 
     @property
     def messages(self) -> tuple[pa.Table, pa.Table] | None:
-        """The prefixes of all rows that count, markers included, and the values of the order columns that each has;
-        None without `order_by`. Complete when the rows are read."""
+        """The prefixes of all newest rows, markers included, and their values in the order columns. None without
+        `order_by`. Complete after the rows have been read."""
         if self._messages is None:
             return None
         found, count = self._messages.prefixes, len(self._prefix)
@@ -127,13 +127,13 @@ class ReplacingRows:
 
 
 def in_types_of(schema: Schema, prefixes: pa.Table) -> pa.Table:
-    """Key values in the types of the table's schema. RowsRefusedError for a value that is none."""
+    """Key values in the types of the table's schema. Raises RowsRefusedError for a value that does not fit its type."""
     columns = Schema(*(schema.find_field(name) for name in prefixes.column_names))
     return ConformedRows(prefixes.to_reader(), columns).to_reader().read_all()
 
 
 def _is_marker(batch: pa.RecordBatch, prefix: Sequence[str], rest: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """CP-66: rows with a prefix and no value in any other key column. A key column is never null in a table (FM-4)."""
+    """CP-66: which rows have a prefix and null in all other key columns. Stored key columns are never null (FM-4)."""
     is_marker = np.ones(batch.num_rows, np.bool_)
     for names, is_null in ((prefix, False), (rest, True)):
         for name in names:
