@@ -278,7 +278,7 @@ class Draft:
         self._written.extend(locations)
 
     def name_columns(self) -> None:
-        """LK-19: let the commit add the table's column names to its name mapping. The draft then reads files by them."""
+        """LK-19: let the commit add the table's column names to its name mapping. The draft reads files by them."""
         self.view = replace(self.view, metadata=metadata_with_names(self.view.metadata))
         self._change.rebase(self.view)
         self._change.names_columns = True

@@ -70,7 +70,7 @@ class DraftOrder:
         self._reads.append(holds)
 
     def summary(self) -> dict[str, str]:
-        """FM-34: the summary properties for deletes with a value in the order column, and for rows that were left out."""
+        """FM-34: the summary properties for deletes with a value in the order column, and for stale rows."""
         field = order_column(self._view.metadata.properties, self._view.metadata.schema()) if self._is_asked else None
         stale = {STALE_ROWS: str(self.stale_row_count)} if self.stale_row_count else {}
         if field is None or not self.deletes:
