@@ -257,7 +257,7 @@ def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> 
 
 
 def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
-    """The columns that decide: key columns, then order columns. Arrow and DuckDB compare their types in the same way."""
+    """The columns that decide: key columns, then order columns. Arrow and DuckDB compare their types alike."""
     columns = {f"{_KEY}{position}": _plain(batch.column(name)) for position, name in enumerate(choice.key_names)}
     for position, name in enumerate(choice.order_by):
         order = _plain(batch.column(name))
