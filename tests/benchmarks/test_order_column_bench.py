@@ -1,4 +1,4 @@
-"""An order column against blind writes: what the lookup of stored rows costs (decision 59)."""
+"""The cost of an order column: writes that look up stored rows, compared with blind writes (decision 59)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def messages(customers: np.ndarray, ts: int) -> pa.Table:
 
 
 def new_table(directory: Path, file_count: int, **properties: str) -> tf.Table:
-    """The customers come in no order, so each file may hold each of them by its bounds."""
+    """A table with customers in random order, so that every file may hold each of them according to its bounds."""
     catalog = tf.open_catalog(f"{directory}/")
     catalog.create_namespace("db")
     table = catalog.create_table("db.lines", COLUMNS, key=["customer", "line"], properties=properties)
@@ -76,5 +76,5 @@ def test_order_column_against_blind_writes(benchmark: Any, tmp_path: Path, messa
 
 
 def _ratio(one: Timing, other: Timing) -> float:
-    """Of neighbours, as the machine may be shared."""
+    """The median ratio of adjacent rounds, because the machine may be shared."""
     return statistics.median(a / b for a, b in zip(one.wall_seconds, other.wall_seconds, strict=True))

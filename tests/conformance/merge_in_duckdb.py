@@ -1,4 +1,4 @@
-"""The clauses of a merge for the in-memory table: another engine computes each text on one pair of rows."""
+"""The clauses of a merge, for the in-memory table. Another engine evaluates each SQL text on one pair of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ METHODS = {
 
 
 def merging_in_duckdb(options: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The arguments of the model's `merge` for those of a step, whose clauses are lists of a method and arguments."""
+    """The arguments of the model's `merge`, made from the arguments of a step. Its clauses are lists of a method and
+    arguments."""
     on = options["on"]
     condition = on if isinstance(on, str) else " AND ".join(f"target.{name} = source.{name}" for name in on)
     return {
@@ -58,7 +59,7 @@ def new_values(updates: Mapping[str, Any], schema: Schema) -> Callable[[Row, Row
 
 
 def value_of(text: str, target: Row, source: Row, schema: Schema) -> Any:
-    """The text over the rows that there are."""
+    """The value of the SQL text for these rows. One of them may be missing."""
     names = [field.name for field in schema.fields]
     with duckdb.connect() as connection:
         if target:

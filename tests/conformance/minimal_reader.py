@@ -1,8 +1,7 @@
-"""The reader of `specs/minimal-reader.md`, step by step: right, slow, and independent of the library.
+"""The reader of `specs/minimal-reader.md`, step by step: correct, slow, and independent of the library.
 
-It was written from that page and imports nothing of `tableformat`, so that a mistake of the library's is not also
-one of its own. A
-row is a Python dict; tables of tests are small.
+It was written from that page and imports nothing of `tableformat`, so that it does not repeat mistakes of the library.
+A row is a Python dict, because the tables of the tests are small.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FOOTER_KEY = b"tableformat.range-deletes"
 
 
 class UnreadableError(Exception):
-    """What the page calls an error; the message names the file."""
+    """A condition that the page calls an error. The message names the file."""
 
 
 def require(condition: object, location: str, reason: str) -> None:
@@ -48,7 +47,7 @@ def open_local(location: str) -> Path:
 
 @dataclass(frozen=True)
 class Metadata:
-    """A metadata file, with the look-ups that the steps need."""
+    """A metadata file, with the lookups that the steps need."""
 
     location: str
     json: Mapping[str, Any]
@@ -73,7 +72,7 @@ class Metadata:
 
 
 def read_table(location: str, *, snapshot_id: int | None = None, branch: str = "main") -> list[dict[str, Any]]:
-    """The rows of a branch, in the columns of the table, or of a snapshot, in the columns that it had."""
+    """The rows of a branch, with the table's columns; or of a snapshot, with the columns at that time."""
     metadata = Metadata.read(location)
     schema_id = metadata.json["current-schema-id"]
     if snapshot_id is not None:
@@ -95,7 +94,7 @@ def read_table(location: str, *, snapshot_id: int | None = None, branch: str = "
 
 @dataclass(frozen=True)
 class Entry:
-    """A live file with its number and its partition."""
+    """A live file with its sequence number and its partition."""
 
     number: int
     spec_id: int
@@ -116,7 +115,7 @@ class Entry:
 
     @property
     def partition(self) -> tuple[Any, ...]:
-        """DA-3: equal for files of one partition."""
+        """DA-3: equal for all files of one partition."""
         return self.spec_id, tuple(same_bits(value) for value in (self.file.get(102) or {}).values())
 
 
@@ -125,7 +124,7 @@ def same_bits(value: Any) -> Any:
 
 
 def read_avro(location: str) -> Iterator[dict[int, Any]]:
-    """FM-16: records by field id, records inside of records too."""
+    """FM-16: records by field id, including nested records."""
     with open_local(location).open("rb") as source:
         reader = fastavro.reader(source)
         for record in reader:
@@ -143,7 +142,8 @@ def by_field_id(record: Mapping[str, Any], schema: Any) -> dict[int, Any]:
 
 
 def live_entries(metadata: Metadata, snapshot: Mapping[str, Any]) -> Iterator[Entry]:
-    """DA-9: a new file without a number has that of its manifest. FM-17: no entry is skipped because it is unknown."""
+    """DA-9: a new file without a number has the number of its manifest. FM-17: unknown entries are an error, not
+    skipped."""
     for manifest in read_avro(snapshot["manifest-list"]):
         location, manifest_number = manifest[500], manifest.get(515) or 0
         for record in read_avro(location):
@@ -170,7 +170,7 @@ KINDS = {PARQUET_DATA, POSITION_FILE, VECTOR, EQUALITY_FILE, RANGE_FILE}
 
 
 def check_named_files(data_files: Iterable[Entry], deletes: Iterable[Entry]) -> None:
-    """DA-1, DA-7: what names a data file is in its partition."""
+    """DA-1, DA-7: a delete file that names a data file is in the same partition."""
     partitions = {entry.location: entry.partition for entry in data_files}
     for delete in deletes:
         named = delete.file.get(143)
@@ -179,7 +179,7 @@ def check_named_files(data_files: Iterable[Entry], deletes: Iterable[Entry]) -> 
 
 
 def reaches(metadata: Metadata, delete: Entry, data: Entry) -> bool:
-    """DA-1, DA-2, DA-3, DA-7, RD-2, RD-3: by number and scope."""
+    """DA-1, DA-2, DA-3, DA-7, RD-2, RD-3: whether the delete reaches the data file, by sequence number and scope."""
     if delete.content == POSITIONS:
         named = delete.file.get(143)
         in_scope = delete.partition == data.partition and named in (None, data.location)
@@ -209,15 +209,15 @@ def alive_rows(
 
 @dataclass(frozen=True)
 class DataRows:
-    """The rows of a data file, as the file has them, and where its fields are."""
+    """The rows of a data file as stored, and the locations of its fields."""
 
     metadata: Metadata
     entry: Entry
     rows: list[dict[str, Any]]
     paths: dict[int, tuple[str, ...]]
-    """Of fields in no list and no map: names from the outermost struct on, by field id."""
+    """For each field id outside of lists and maps, the names from the outermost struct to the field."""
     names: dict[int, str]
-    """Of all fields: the name in the file, by field id."""
+    """For each field id, the name in the file."""
 
     @staticmethod
     def read(metadata: Metadata, entry: Entry) -> DataRows:
@@ -231,13 +231,14 @@ class DataRows:
         return DataRows(metadata, entry, table.to_pylist(), paths, {each: path[-1] for each, path in paths.items()})
 
     def value(self, row: Mapping[str, Any], field: Mapping[str, Any]) -> Any:
-        """A column of the schema. Absent ones: the partition's value, the initial default, null."""
+        """The value of a column of the schema. If the file lacks it: the partition's value, else the initial default,
+        else null."""
         if field["id"] in self.paths:
             return self.typed(at_path(row, self.paths[field["id"]]), field["type"])
         return self.missing(field)
 
     def typed(self, value: Any, kind: Any) -> Any:
-        """The value in the type of the schema; inside of it fields by their ids."""
+        """The value in the type of the schema. Nested fields are found by their ids."""
         if value is None:
             return None
         if isinstance(kind, str):
@@ -262,7 +263,7 @@ class DataRows:
         return from_json(default, field["type"])
 
     def key(self, row: Mapping[str, Any], field_ids: Iterable[int]) -> tuple[Any, ...]:
-        """DA-6: values of delete columns by field id, also of those that the schema has dropped."""
+        """DA-6: the values of delete columns by field id, including columns that were dropped from the schema."""
         return tuple(canonical(self.delete_value(row, field_id)) for field_id in field_ids)
 
     def delete_value(self, row: Mapping[str, Any], field_id: int) -> Any:
@@ -271,7 +272,7 @@ class DataRows:
 
 
 def known_field(metadata: Metadata, field_id: int) -> dict[str, Any]:
-    """The field in the current schema, else in the youngest that has it."""
+    """The field in the current schema, otherwise in the newest schema that has it."""
     newest_first = sorted(metadata.schemas, key=lambda each: (each == metadata.json["current-schema-id"], each))
     for schema_id in reversed(newest_first):
         for field in leaves(metadata.schemas[schema_id]["fields"]):
@@ -288,8 +289,8 @@ def leaves(fields: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def read_parquet(location: str, *, is_verified: bool = True) -> pa.Table:
-    """DA-8, DA-11: a file that cannot be read is an error that names it, and so is a page that differs from its
-    checksum: of a delete file always, of a data file where the table asks for it."""
+    """DA-8, DA-11: an unreadable file raises an error that names it, and so does a page that differs from its checksum.
+    Pages of delete files are always checked, pages of data files only if the table asks for it."""
     try:
         return pq.ParquetFile(open_local(location), page_checksum_verification=is_verified).read()
     except (OSError, pa.ArrowException) as error:
@@ -297,7 +298,7 @@ def read_parquet(location: str, *, is_verified: bool = True) -> pa.Table:
 
 
 def read_range_file(location: str) -> pa.Table:
-    """RD-6: Parquet but for its last four bytes, which older writers left as they are."""
+    """RD-6: the file is Parquet except for its last four bytes. Older writers did not change these either."""
     try:
         data = open_local(location).read_bytes()
         plain = data[:-4] + b"PAR1" if data[-4:] == b"RDP1" else data
@@ -307,7 +308,7 @@ def read_range_file(location: str) -> pa.Table:
 
 
 def fields_of(schema: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[int | None, tuple[str, ...]]]:
-    """Field ids and where they are; fields of elements and entries are there for their names."""
+    """Field ids and paths of all fields. Elements of lists and entries of maps are included because of their names."""
     for field in schema:
         written = (field.metadata or {}).get(b"PARQUET:field_id")
         path = (*above, field.name)
@@ -323,7 +324,7 @@ def fields_of(schema: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterat
 def mapped(
     fields: Iterable[tuple[int | None, tuple[str, ...]]], mapping: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[int | None, tuple[str, ...]]]:
-    """The fields of a file without ids, with those that the name mapping gives them."""
+    """The fields of a file without field ids, with the ids that the name mapping assigns."""
     by_path: dict[tuple[str, ...], int] = {}
 
     def add(level: Iterable[Mapping[str, Any]], above: tuple[str, ...]) -> None:
@@ -352,7 +353,7 @@ def promoted(value: Any, kind: str) -> Any:
 
 
 def from_json(value: Any, kind: Any) -> Any:
-    """A default value; of the types that the tests need."""
+    """A default value, for the types in the tests."""
     if value is None or kind in ("boolean", "int", "long", "float", "double", "string"):
         return value
     parsers = {"date": dt.date, "time": dt.time, "timestamp": dt.datetime, "timestamptz": dt.datetime}
@@ -363,7 +364,7 @@ def from_json(value: Any, kind: Any) -> Any:
 
 
 def deleted_by_position(applying: Iterable[Entry], data: Entry) -> set[int]:
-    """DA-7: a vector stands for all position delete files of its data file."""
+    """DA-7: if there is a deletion vector, other position delete files of the data file are ignored."""
     vectors = [delete for delete in applying if delete.kind == VECTOR]
     require(len(vectors) <= 1, data.location, "two deletion vectors")
     if vectors:
@@ -373,7 +374,7 @@ def deleted_by_position(applying: Iterable[Entry], data: Entry) -> set[int]:
 
 
 def read_positions(delete: Entry, data_location: str) -> Iterator[int]:
-    """DA-10: by exact path."""
+    """DA-10: the positions for exactly this path."""
     paths, positions = columns_by_id(read_parquet(delete.location), (PATH_ID, POSITION_ID), delete.location)
     return (position for path, position in zip(paths, positions, strict=True) if path == data_location)
 
@@ -390,7 +391,7 @@ def read_vector(delete: Entry) -> set[int]:
 
 
 def columns_by_id(table: pa.Table, field_ids: Iterable[int], location: str) -> list[list[Any]]:
-    """DA-6, DA-8: values of columns, those of structs too. A delete file without one of them is corrupt."""
+    """DA-6, DA-8: the values of columns, including columns in structs. A delete file without one of them is corrupt."""
     paths = {field_id: path for field_id, path in fields_of(table.schema) if field_id is not None}
     rows = table.to_pylist()
     wanted = list(field_ids)
@@ -402,7 +403,7 @@ def columns_by_id(table: pa.Table, field_ids: Iterable[int], location: str) -> l
 
 
 def canonical(value: Any) -> tuple[Any, ...]:
-    """DA-4, DA-5, RD-4: what is equal is equal here, and what is smaller is smaller."""
+    """DA-4, DA-5, RD-4: a form of the value that Python compares according to these rules."""
     if value is None:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
@@ -425,7 +426,7 @@ def typed_columns(
 
 
 def deleted_by_equality(delete: Entry, data: DataRows) -> set[int]:
-    """DA-2, DA-4: rows whose keys are among those of the delete file."""
+    """DA-2, DA-4: rows whose keys occur in the delete file."""
     field_ids = delete.file[135]
     columns = columns_by_id(read_parquet(delete.location), field_ids, delete.location)
     keys = set(zip(*typed_columns(data.metadata, field_ids, columns), strict=True))
@@ -437,7 +438,7 @@ def deleted_by_equality(delete: Entry, data: DataRows) -> set[int]:
 
 @dataclass(frozen=True)
 class Cut:
-    """A place between keys (RD-1)."""
+    """A position between keys (RD-1)."""
 
     values: tuple[Any, ...]
     is_after: bool
@@ -448,7 +449,7 @@ class Cut:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Orders cuts of any depth: no canonical value is below (-1,) or above (3,)."""
+        """A sort key for cuts of any length: every canonical value is between (-1,) and (3,)."""
         return (*self.values, (3,) if self.is_after else (-1,))
 
 
@@ -463,14 +464,14 @@ class Span:
 
 
 def deleted_by_ranges(delete: Entry, data: Entry, rows: DataRows) -> set[int]:
-    """RD-2, RD-9: rows that one newer span covers."""
+    """RD-2, RD-9: rows that a single newer span covers."""
     spans = [span for span in read_spans(rows.metadata, delete) if data.number < span.number]
     keys = (rows.key(row, delete.file[135]) for row in rows.rows)
     return {position for position, key in enumerate(keys) if any(span.covers(key) for span in spans)}
 
 
 def read_spans(metadata: Metadata, delete: Entry) -> list[Span]:
-    """RD-7, RD-8: spans of the file, in order and disjoint, each with its number."""
+    """RD-7, RD-8: the spans of the file, sorted and disjoint, each with its sequence number."""
     table, location = read_range_file(delete.location), delete.location
     stated = (table.schema.metadata or {}).get(FOOTER_KEY)
     require(stated is not None, location, "no statement in the footer")

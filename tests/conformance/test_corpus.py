@@ -1,6 +1,7 @@
-"""The corpus of the specification: every case through every door of the library, and against the in-memory table.
+"""The corpus of the specification: every case through every entry point of the library, and against the in-memory
+table.
 
-The cases are the definition of right. What the entries of a case mean: `specs/corpus/README.md`.
+The cases define what is correct. `specs/corpus/README.md` explains the fields of a case.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ CASES: dict[str, dict[str, Any]] = {
 pytestmark = pytest.mark.slow
 RULES = [f"DA-{n}" for n in range(1, 12)] + [f"RD-{n}" for n in range(1, 15)]
 RANGE_RULES = [f"RP-{n}" for n in (2, 5, 8, 9, 10, 12, 15, *range(19, 28))]
-"""Those of range partitions on which rows depend."""
+"""The rules of range partitions that affect rows."""
 DUCKDB = duckdb.connect()
-"""Starting a database takes longer than what is asked of it."""
+"""Shared, because starting a database takes longer than the queries."""
 
 READABLE = [name for name, case in CASES.items() if "read_error" not in case]
 UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]
@@ -70,7 +71,7 @@ def names_of(schema: Schema) -> list[str]:
 
 
 def test_the_corpus_is_there_and_covers_every_rule() -> None:
-    """DA-1 to DA-10 and RD-1 to RD-14 each have a case."""
+    """Every rule in RULES and RANGE_RULES has a case."""
     assert len(CASES) >= 45, "titles are unique within a file, and none was lost"
     assert sum(len(json.loads(path.read_text())) for path in FILES) == len(CASES)
     cited = {rule for case in CASES.values() for rule in case["rules"]}
@@ -86,7 +87,7 @@ def test_rows_are_the_expected_ones_through_every_door(name: str, catalog: tf.Ca
 def test_rows_are_the_same_where_no_entry_carries_spans(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RD-13: whether manifest entries carry the spans of small range delete files or not."""
+    """RD-13: manifest entries may also lack the spans of small range delete files."""
     carry_no_spans(monkeypatch)
     check_rows(name, catalog)
 
@@ -95,7 +96,7 @@ def test_rows_are_the_same_where_no_entry_carries_spans(
 def test_rows_are_the_same_where_entries_carry_packed_spans(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RD-13: in the form of few spans or in that of many."""
+    """RD-13: manifest entries may carry spans in the form for many spans."""
     monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
     check_rows(name, catalog)
 
@@ -125,7 +126,7 @@ def check_rows(name: str, catalog: tf.Catalog) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "partitions" in case])
 def test_range_partitions_are_listed_through_every_door(name: str, catalog: tf.Catalog) -> None:
-    """RP-14, RP-27: from Python and in DuckDB."""
+    """RP-14, RP-27: in Python and in DuckDB."""
     table = build_with_errors(catalog, CASES[name]).table
     columns = ["partition", "state", "record_count"]
     wanted = [dict(zip(columns, line, strict=True)) for line in CASES[name]["partitions"]]
@@ -154,7 +155,7 @@ def test_the_change_feed_tells_drops_as_it_is_asked(name: str, catalog: tf.Catal
 
 @pytest.mark.parametrize("name", every_other(READABLE))
 def test_conversion_changes_no_row_of_any_snapshot(name: str, catalog: tf.Catalog) -> None:
-    """Afterwards PyIceberg, which knows neither equality nor range deletes, reads the same rows."""
+    """After the conversion PyIceberg, which supports neither equality nor range deletes, reads the same rows."""
     case = CASES[name]
     built = build(catalog, case)
     schema = built.table.metadata.schema()
@@ -181,7 +182,7 @@ JOBS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("name", every(4, READABLE, 1))
 def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
-    """Each job after the other, and what they leave behind is read: no row comes back, none is lost."""
+    """The jobs run in sequence, and the rows are read after each of them: no row comes back, none is lost."""
     case = CASES[name]
     built = build(catalog, case)
     schema = built.table.metadata.schema()
@@ -197,7 +198,7 @@ def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
 
 @pytest.mark.parametrize("name", every(4, READABLE, 3))
 def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, catalog: tf.Catalog) -> None:
-    """CF-3, CF-6, CF-8: whatever deletes they are made of, other writers' too, and whatever jobs do afterwards."""
+    """CF-3, CF-6, CF-8: for all kinds of deletes, including those of other writers, before and after all jobs."""
     case = CASES[name]
     built = build(catalog, case)
     tables = [built.table, *(catalog.load_table(built.identifier, branch=name) for name in case.get("branches", {}))]
@@ -209,7 +210,7 @@ def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, 
 
 @pytest.mark.parametrize("name", every(4, READABLE, 2))
 def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name: str, catalog: tf.Catalog) -> None:
-    """DA-1 to DA-4, RD-2, RD-3: asked of all data files at once, for one delete file and for all of them."""
+    """DA-1 to DA-4, RD-2, RD-3: computed for all data files at once, with each delete file and with all of them."""
     table = build(catalog, CASES[name]).table
     data_files = [file for file in live_files(table) if not isinstance(file, DeleteFile)]
     deletes = [file for file in live_files(table) if isinstance(file, DeleteFile)]
@@ -223,7 +224,7 @@ def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name:
 def test_what_cannot_be_read_is_an_error_that_names_it(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DA-8: an unreadable delete file never means that nothing was deleted."""
+    """DA-8: an unreadable delete file must not be treated as empty."""
     carry_no_spans(monkeypatch)  # entries that carry their spans (RD-13) need no file
     case = CASES[name]
     built = build(catalog, case)
@@ -240,7 +241,7 @@ NOT_MODELLED = {
     *("raw", "update_schema", "set_key", "damage", "alter_range_partitions", "define_range_partitions", "publish"),
     *("stage_write", "commit_write", "retire", "restore", "cherrypick"),
 }
-"""Steps that say how rows are stored, or change the schema. A case states "model": false where it is about storage."""
+"""Steps that state how rows are stored, or change the schema. Cases about storage have "model": false."""
 MODELLED = [
     name
     for name, case in CASES.items()
@@ -264,7 +265,7 @@ def test_the_model_table_agrees(name: str) -> None:
 
 
 def build_with_errors(catalog: tf.Catalog, case: Mapping[str, Any]) -> BuiltTable:
-    """The table of a case; steps that must fail are tried, and must leave everything as it was."""
+    """The table of a case. Steps that must fail are tried, and must leave the table unchanged."""
     built = create(catalog, case)
     for step in case["steps"]:
         if "error" not in step:
@@ -278,14 +279,14 @@ def build_with_errors(catalog: tf.Catalog, case: Mapping[str, Any]) -> BuiltTabl
 
 
 def check_live_deletes(built: BuiltTable, wanted: Mapping[str, int] | None) -> None:
-    """The case tests what it says only if the deletes are there in the form that it means."""
+    """Check that the table has the delete files that the case is about."""
     if wanted is not None:
         kinds = Counter(file.kind.value for file in live_files(built.table) if isinstance(file, DeleteFile))
         assert dict(kinds) == dict(wanted)
 
 
 def check_doors(scan: Scan, expected: list[dict[str, Any]], schema: Schema) -> None:
-    """To Arrow, in batches, counted, by DuckDB through the dataset, projected, and filtered."""
+    """Read the scan to Arrow, in batches, as a count, by DuckDB through the dataset, projected, and filtered."""
     names = names_of(schema)
     wanted = fingerprint(expected, names)
     assert rows_of(scan.to_arrow()) == wanted
@@ -302,7 +303,7 @@ def check_doors(scan: Scan, expected: list[dict[str, Any]], schema: Schema) -> N
 
 
 def assert_duckdb_agrees(scan: Scan, expected: list[dict[str, Any]], names: list[str]) -> None:
-    """The dataset door, with and without a filter that DuckDB pushes down."""
+    """Read the dataset in DuckDB, with and without a filter that is pushed down."""
     plain = [name for name in names if not isinstance(scan.schema.field(name).type, pa.BaseExtensionType)]
     columns = ", ".join(f'"{name}"' for name in plain)
     dataset = DuckDBDataset(scan, marks_rows=True)
@@ -318,7 +319,7 @@ def assert_duckdb_agrees(scan: Scan, expected: list[dict[str, Any]], names: list
 
 
 def filters_on(field: NestedField, expected: list[dict[str, Any]]) -> list[tuple[BooleanExpression, Any]]:
-    """Filters with the rows of the case that they keep; for types whose literals are plain."""
+    """Filters, each with a test for the rows that match it, for types with simple literals."""
     name = field.name
     found: list[tuple[BooleanExpression, Any]] = [
         (IsNull(Reference(name)), lambda row: row.get(name) is None),
@@ -336,7 +337,7 @@ def filters_on(field: NestedField, expected: list[dict[str, Any]]) -> list[tuple
 
 
 def check_snapshots(built: BuiltTable, case: Mapping[str, Any]) -> None:
-    """Time travel: every named snapshot still has its rows."""
+    """Time travel: check that every named snapshot still has its rows."""
     for label, rows in case.get("snapshots", {}).items():
         scan = built.table.scan(snapshot_id=built.snapshot_ids[label])
         columns = scan.schema.names
@@ -345,7 +346,7 @@ def check_snapshots(built: BuiltTable, case: Mapping[str, Any]) -> None:
 
 
 def run_model(case: Mapping[str, Any], schema: Schema) -> tuple[ModelTable, dict[str, int]]:
-    """The verbs of a case on the in-memory table; what changes only how rows are stored does nothing here."""
+    """Run the operations of a case on the in-memory table. Steps that only change how rows are stored do nothing here."""
     model = ModelTable(names_of(schema), case.get("key", ()))
     snapshots: dict[str, int] = {}
     for step in case["steps"]:
@@ -403,7 +404,7 @@ def call_model(verbs: ModelTransaction, name: str, argument: Any, options: Mappi
 
 
 def matching_in_duckdb(where: str, schema: Schema) -> Any:
-    """SQL as another engine understands it."""
+    """A test for rows that evaluates the SQL text in another engine."""
 
     def matches(row: Mapping[str, Any]) -> bool:
         one_row = arrow_table([row], schema, names_of(schema))  # noqa: F841 (DuckDB finds it by name)

@@ -1,6 +1,6 @@
-"""Tables that Apache Iceberg's Java library wrote, read row for row as its own reader reads them.
+"""Tables that Apache Iceberg's Java library wrote are read, and have the same rows as in its own reader.
 
-Every delete kind of the specification is in them: DA-1 (position deletes, those of the same commit included), DA-2
+They contain every delete kind of the specification: DA-1 (position deletes, also in the commit of their data), DA-2
 (rows and their equality deletes in one commit), DA-3, DA-4 (null in delete keys), DA-6 (extra columns in delete files),
 DA-7 (deletion vectors) and DA-9 (inherited sequence numbers).
 """
@@ -54,7 +54,7 @@ def test_delete_files_of_the_plan_are_the_live_ones(foreign: ForeignTable) -> No
 
 @each_of(EVERY_TABLE)
 def test_filters_and_entry_points_agree_with_the_reference_rows(foreign: ForeignTable) -> None:
-    """A filter is applied after the deletes, through whichever entry point it comes."""
+    """A filter is applied after the deletes, through every entry point."""
     table, columns = foreign.open(), foreign.expected["columns"]
     rows = foreign.rows(table.iceberg.schema())
     first_id = median_low(row["id"] for row in rows)
@@ -74,7 +74,7 @@ def test_filters_and_entry_points_agree_with_the_reference_rows(foreign: Foreign
 
 @each_of(WRITTEN_HERE)
 def test_every_snapshot_has_the_rows_of_the_reference_reader(foreign: ForeignTable) -> None:
-    """With the columns that the snapshot was written with, on branches too."""
+    """With the columns at the time of the snapshot, on branches too."""
     table = foreign.open()
     snapshots = foreign.expected["snapshots"]
     assert {each["snapshot_id"] for each in snapshots} == {each.snapshot_id for each in table.metadata.snapshots}
@@ -98,7 +98,7 @@ def test_branches_and_tags_have_the_rows_of_their_snapshots(foreign: ForeignTabl
 
 @each_of(WRITTEN_HERE)
 def test_a_filter_by_each_value_of_a_column_finds_its_rows(foreign: ForeignTable) -> None:
-    """Files that lack a column, have it under another name or as a narrower type are not left out."""
+    """Filters do not skip files that lack a column, or have it under another name or as a narrower type."""
     table = foreign.open()
     rows = foreign.rows(table.iceberg.schema())
     columns = foreign.expected["columns"]

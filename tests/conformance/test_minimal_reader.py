@@ -63,14 +63,15 @@ def check_states(built: BuiltTable, case: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 def test_minimal_reader_reads_the_rows_of_the_corpus(name: str, catalog: tf.Catalog) -> None:
-    """DA-1 to DA-7, DA-9, DA-10, RD-1 to RD-5, RD-7 to RD-9, FM-16: with neither bounds, markers nor carried spans."""
+    """DA-1 to DA-7, DA-9, DA-10, RD-1 to RD-5, RD-7 to RD-9, FM-16: this reader uses no bounds, markers or carried
+    spans."""
     built = build(catalog, CASES[name])
     check_states(built, CASES[name])
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_minimal_reader_refuses_what_cannot_be_read(name: str, catalog: tf.Catalog) -> None:
-    """DA-8: never rows without their deletes."""
+    """DA-8: rows are never returned without applying their deletes."""
     case = CASES[name]
     built = build(catalog, case)
     with pytest.raises(UnreadableError, match=re.escape(case["read_error"]["names"])):
@@ -78,7 +79,7 @@ def test_minimal_reader_refuses_what_cannot_be_read(name: str, catalog: tf.Catal
 
 
 def test_minimal_reader_reads_converted_and_compacted_tables_alike(catalog: tf.Catalog) -> None:
-    """MT-13, MT-43: another implementation sees no row come or go."""
+    """MT-13, MT-43: another implementation reads the same rows before and after."""
     built = build(
         catalog,
         {
@@ -105,7 +106,7 @@ def test_minimal_reader_reads_converted_and_compacted_tables_alike(catalog: tf.C
 
 
 def test_minimal_reader_owes_nothing_to_the_library() -> None:
-    """The page and the Iceberg specification are all that it was written from."""
+    """It was written only from the page and the Iceberg specification."""
     imported = {
         name
         for node in ast.walk(ast.parse(READER.read_text()))

@@ -1,4 +1,4 @@
-"""Every table of the corpus, and of other writers, is verified: MT-70 to MT-75 find nothing where nothing is wrong."""
+"""MT-70 to MT-75: `verify` finds no errors in the correct tables of the corpus and of other writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]
 JOBS = ["drop_dead_deletes", "merge_range_deletes", "convert_deletes", "compact", "rewrite_manifests"]
 
 LOST = "snap-7342794868382145167-1-34f7dec7-90c5-4cd5-b158-5782b73fc010.avro"
-"""A manifest list that is not among the files of a table of Flink, of a snapshot that is not current."""
+"""A manifest list of a snapshot that is not current. It is missing from the files of a Flink table."""
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ NAMED_TWICE = {
     "position-deletes:a data file that two commits added has its rows twice, and positions reach both",
     "position-deletes:positions between two commits of one data file reach the first",
 }
-"""Another writer added a data file a second time (MT-64): readable, and wrong."""
+"""Another writer added a data file twice (MT-64): the table is readable, but it is reported."""
 
 
 @pytest.mark.parametrize("name", every(4, READABLE))
 def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
-    """Also after the jobs: of what they leave behind nothing is dead."""
+    """Also after each maintenance job."""
     wrong = {FindingKind.DUPLICATE_FILE} if name in NAMED_TWICE else set()
     built = build(catalog, CASES[name])
     found = built.table.verify(deep=True)
@@ -64,7 +64,7 @@ def test_what_makes_a_read_fail_is_an_error(name: str, catalog: tf.Catalog) -> N
 
 @each_of(EVERY_TABLE)
 def test_tables_of_other_writers_are_clean(foreign: ForeignTable) -> None:
-    """Of versions 1 to 3; their Parquet files have checksums."""
+    """Format versions 1 to 3; their Parquet files have checksums."""
     found = foreign.open().verify(deep=True)
     lost = [each for each in found.findings if each.file.endswith(LOST)]
     assert [each.kind for each in lost] == [FindingKind.MISSING_FILE] * (foreign.name == "mytable")

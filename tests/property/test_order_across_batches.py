@@ -1,4 +1,4 @@
-"""Batches in any order, more than once, beside jobs and other writers: the table has the newest row of each key."""
+"""Batches in any order, possibly repeated, concurrently with jobs and other writers: the newest row of each key stays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CUSTOMERS = ["ann", "bob", "cid"]
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a key, or the message of a customer; without rows it deletes."""
+    """An event of one key, or a message of one customer. Without notes it is a delete."""
 
     customer: str
     order: int | None
@@ -73,7 +73,7 @@ def rows_in(table: tf.Table) -> list[tuple[str, int, str, int | None]]:
 
 
 def event_of_key(customer: str, order: int, ts: int | None, *, deletes: bool) -> Event:
-    """Equal times have equal content, as in a stream that repeats what it sent."""
+    """An event whose content depends only on its time, as in a stream that repeats events."""
     return Event(customer, order, ts, () if deletes else (f"at {ts}",))
 
 

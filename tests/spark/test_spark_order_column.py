@@ -1,4 +1,4 @@
-"""Writes with `replace-prefix` to a table with an order column leave out messages older than the stored ones."""
+"""Writes with `replace-prefix` to a table with an order column leave out messages that are older than the stored ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = {"replace-prefix": "customer,order"}
 
 @pytest.fixture(params=["2", "3"])
 def table(spark: SparkSession, lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Table:
-    """Order ann 1, of two lines, of minute 40."""
+    """A table with order 1 of ann: two lines, written in minute 40."""
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (customer STRING NOT NULL, order BIGINT NOT NULL, line INT NOT NULL, "
         "ts TIMESTAMP) TBLPROPERTIES ('tableformat.key' = 'customer,order,line', 'tableformat.order-column' = 'ts', "
@@ -28,7 +28,7 @@ def table(spark: SparkSession, lake: Catalog, namespace: str, request: pytest.Fi
 
 
 def message(spark: SparkSession, customer: str, order: int, minute: int, count: int) -> DataFrame:
-    """Without lines it is one row without a line."""
+    """The rows of a message: one row for each line, or one row without a line if `count` is 0."""
     numbers = range(1, count + 1) if count else [None]
     rows = [(customer, order, number, f"2026-01-02 10:{minute}:00") for number in numbers]
     return spark.createDataFrame(rows, LINES.replace("timestamp", "string")).withColumn(
@@ -51,7 +51,7 @@ def stored(spark: SparkSession, table: Table) -> list[str]:
 def test_older_message_is_left_out_whichever_task_has_it(
     spark: SparkSession, table: Table, order_by: dict[str, str]
 ) -> None:
-    """SP-111, CP-69: other messages of the batch are written."""
+    """SP-111, CP-69: the other messages of the batch are written."""
     batch = message(spark, "ann", 1, 30, 3).union(message(spark, "ann", 2, 30, 1)).repartition(3)
     append(table, batch, **order_by)
     assert stored(spark, table) == ["ann 1 1 at 40", "ann 1 2 at 40", "ann 2 1 at 30"]
@@ -65,7 +65,7 @@ def test_older_message_is_left_out_whichever_task_has_it(
 
 @pytest.mark.since_spark("4.0", "rows without a value in required columns")
 def test_empty_message_is_remembered(spark: SparkSession, table: Table) -> None:
-    """CP-71: after a conversion too."""
+    """CP-71: also after a conversion."""
     append(table, message(spark, "ann", 1, 50, 0).union(message(spark, "bob", 1, 50, 0)))
     assert stored(spark, table) == []
     spark.sql(f"CALL lake.system.convert_deletes('{table.name}')")
@@ -151,7 +151,7 @@ def test_statements_compare_messages_and_hold_the_column(spark: SparkSession, ta
 
 
 def events(spark: SparkSession, *rows: tuple[int, int | None, int, str]) -> DataFrame:
-    """Events of orders of ann: the order, the line, the minute, and the operation."""
+    """Events for the orders of ann, each with the order, the line, the minute, and the operation."""
     data = [("ann", order, line, f"2026-01-02 10:{minute}:00", op) for order, line, minute, op in rows]
     return spark.createDataFrame(data, LINES.replace("timestamp", "string") + ", op string").withColumn(
         "ts", functions.col("ts").cast("timestamp")
@@ -164,7 +164,7 @@ def write(table: Table, rows: DataFrame, **options: str) -> None:
 
 
 def test_upserts_are_compared_by_key(spark: SparkSession, table: Table) -> None:
-    """SP-111: rows of one key in a batch as well."""
+    """SP-111: also for several rows of one key in a batch."""
     rows = events(spark, (1, 1, 30, ""), (1, 2, 50, ""), (1, 2, 45, ""), (2, 1, 10, "")).drop("op").repartition(3)
     with pytest.raises(Exception, match="1 message is older than what the table has"):
         write(table, rows, operation="upsert", on_stale="error")

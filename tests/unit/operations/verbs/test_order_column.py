@@ -53,7 +53,7 @@ def row(order: int | None, ts: int | None, note: str = "new", *, customer: str =
 
 
 def delete_of(order: int, ts: int | None) -> pa.Table:
-    """An event with the key and the time alone."""
+    """A delete event with only the key and the time."""
     return pa.table({"customer": ["ann"], "order": [order], "ts": pa.array([ts], pa.int64()), "op": ["delete"]})
 
 
@@ -73,7 +73,7 @@ def expire_all(table: tf.Table) -> None:
 
 
 def test_older_row_leaves_the_stored_one(orders: tf.Table) -> None:
-    """CP-69: equal values are taken, and null is the smallest."""
+    """CP-69: rows with equal values replace the stored ones, and null is the smallest value."""
     orders.upsert([row(1, 40, "first"), row(2, None, "null")])
     assert orders.upsert([row(1, 30), row(2, None, "null again"), row(3, 5)]).stale_row_count == 1
     assert notes(orders) == {1: "first", 2: "null again", 3: "new"}
@@ -89,7 +89,7 @@ def test_append_that_replaces_duplicates_compares_as_well(orders: tf.Table) -> N
 
 
 def test_stale_delete_event_leaves_the_row_and_a_newer_one_is_remembered(orders: tf.Table) -> None:
-    """CP-71: also for a key that the table never had."""
+    """CP-71: also for a key that the table never contained."""
     orders.upsert([row(1, 40, "first")])
     assert apply(orders, delete_of(1, 30)).stale_row_count == 1
     assert apply(orders, delete_of(1, 50)).stale_row_count == 0
@@ -102,7 +102,7 @@ def test_stale_delete_event_leaves_the_row_and_a_newer_one_is_remembered(orders:
 
 
 def test_deletes_are_remembered_after_conversion_and_expiry(orders: tf.Table) -> None:
-    """CP-72, FM-34: a conversion takes the delete file away, and an expiry its snapshot."""
+    """CP-72, FM-34: a conversion removes the delete file, and an expiry removes its snapshot."""
     orders.upsert([row(1, 40), row(2, 40)])
     apply(orders, delete_of(1, 50))
     orders.maintenance.convert_deletes()
@@ -240,7 +240,7 @@ def test_option_without_the_property_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_the_property_no_data_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-69: and the older row wins, as its batch is the later one."""
+    """CP-69: the older row wins, because its batch is the later one."""
     table = new_table(tmp_path).remove_properties(ORDER_COLUMN)
     table.append([row(1, 40, "first"), row(2, 40)])
     with _opened(monkeypatch) as opened:
@@ -257,7 +257,7 @@ def test_without_the_property_no_data_file_is_read(tmp_path: Path, monkeypatch: 
 
 @contextmanager
 def _opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The Parquet files that are opened."""
+    """Record the Parquet files that are opened."""
     opened: list[str] = []
 
     def noting(function: Any) -> Any:
@@ -274,7 +274,7 @@ def _opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def test_owner_who_forbids_equality_deletes_gets_an_error_for_delete_events(tmp_path: Path) -> None:
-    """CP-71: nothing would remember them."""
+    """CP-71: without equality deletes, these deletes could not be remembered."""
     table = new_table(tmp_path, **{"write.delete.blind": "off"})
     table.upsert([row(1, 40)])
     assert table.upsert([row(1, 30)]).stale_row_count == 1
@@ -286,7 +286,7 @@ def test_owner_who_forbids_equality_deletes_gets_an_error_for_delete_events(tmp_
 
 
 def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:
-    """CP-73: also where the delete is converted before the commit."""
+    """CP-73: also if the delete is converted before the commit."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
 
@@ -304,7 +304,7 @@ def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) 
 
 
 def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> None:
-    """CP-73: a transaction meets a conflict, and one operation is staged again."""
+    """CP-73: a transaction raises a conflict, but a single operation is staged again."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
 
@@ -320,7 +320,7 @@ def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> No
 
 
 def test_other_keys_between_those_of_others_are_no_conflict(tmp_path: Path) -> None:
-    """CP-73: rows decide where bounds do not."""
+    """CP-73: the rows of the delete file are compared if its bounds overlap."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
     with table.transaction() as tx:
@@ -366,7 +366,7 @@ def test_column_is_held_by_the_property(orders: tf.Table) -> None:
 
 
 def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
-    """FM-33: when it is set, and when a table is created."""
+    """FM-33: both when the property is set and when a table is created."""
     table = new_table(tmp_path)
     with table.update_schema() as update:
         update.add_column("price", DoubleType())
@@ -463,7 +463,7 @@ def test_changes_that_cannot_be_compared_are_an_error(orders: tf.Table, options:
 
 
 def test_truncate_event_is_an_error(orders: tf.Table) -> None:
-    """CP-71: nothing would remember the keys that it deletes."""
+    """CP-71: the keys that it deletes could not be remembered."""
     orders.upsert([row(1, 40, "first")])
     events = pa.concat_tables([delete_of(1, 50), delete_of(2, 60).set_column(3, "op", pa.array(["truncate"]))])
     with pytest.raises(InvalidArgumentError, match="a delete event for each key"):
@@ -474,7 +474,7 @@ def test_truncate_event_is_an_error(orders: tf.Table) -> None:
 
 
 def test_revert_and_restore_put_older_rows_back(orders: tf.Table) -> None:
-    """CP-69: older rows are written on purpose; they are compared by later writes."""
+    """CP-69: these operations write older rows on purpose. Later writes are compared with them."""
     first = orders.upsert([row(1, 40, "first"), row(2, 40, "other")]).snapshot_id
     mistake = orders.upsert([row(1, 60, "wrong")]).snapshot_id
     assert mistake is not None
@@ -485,13 +485,13 @@ def test_revert_and_restore_put_older_rows_back(orders: tf.Table) -> None:
     assert deleted is not None
     assert orders.restore_rows("order = 2", snapshot_id=first).stale_row_count == 0
     assert notes(orders) == {1: "first", 2: "other"}
-    # The delete of 90 is still remembered.
+    # The delete with the value 90 is still remembered.
     assert orders.upsert([row(2, 80)]).stale_row_count == 1
     assert orders.upsert([row(2, 90)]).stale_row_count == 0
 
 
 def test_transaction_of_several_tables_counts_stale_rows_of_each(tmp_path: Path) -> None:
-    """CP-69: also of a table in which nothing else changes."""
+    """CP-69: also for a table in which nothing else changes."""
     table = new_table(tmp_path)
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_table("db.lines", COLUMNS, key=["customer", "order"], properties={ORDER_COLUMN: "ts"})
