@@ -346,7 +346,7 @@ def check_snapshots(built: BuiltTable, case: Mapping[str, Any]) -> None:
 
 
 def run_model(case: Mapping[str, Any], schema: Schema) -> tuple[ModelTable, dict[str, int]]:
-    """Run the operations of a case on the in-memory table. Steps that only change how rows are stored do nothing here."""
+    """Run the operations of a case on the in-memory table. Steps about how rows are stored do nothing here."""
     model = ModelTable(names_of(schema), case.get("key", ()))
     snapshots: dict[str, int] = {}
     for step in case["steps"]:

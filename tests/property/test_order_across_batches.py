@@ -1,4 +1,4 @@
-"""Batches in any order, possibly repeated, concurrently with jobs and other writers: the newest row of each key stays."""
+"""Batches in any order, some repeated, concurrently with jobs and other writers: the newest row of each key stays."""
 
 from __future__ import annotations
 

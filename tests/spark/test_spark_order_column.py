@@ -1,4 +1,4 @@
-"""Writes with `replace-prefix` to a table with an order column leave out messages that are older than the stored ones."""
+"""Writes with `replace-prefix` to a table with an order column leave out messages older than the stored ones."""
 
 from __future__ import annotations
 
