@@ -83,8 +83,9 @@ def __getattr__(name: str) -> Any:
     home = "engines.duckdb" if name == "duckdb" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'tableformat' has no attribute {name!r}")
-    # The collector of cyclic garbage would walk all that modules are made of time and again, and none of it is garbage
-    # (decision 37). Frozen and thawed it is old; what a program has frozen itself would be thawed too.
+    # The garbage collector would repeatedly walk the objects that modules consist of, and none of them is garbage
+    # (decision 37). Freezing and thawing moves them to the oldest generation. Objects that a program has frozen itself
+    # are thawed too.
     was_on = gc.isenabled()
     gc.disable()
     try:

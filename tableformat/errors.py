@@ -65,7 +65,7 @@ class TableFormatError(Exception):
     """Whether the same call may succeed if it is repeated unchanged."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors are restored from other processes unchanged, whatever arguments their constructors take."""
+        """Errors are restored from other processes unchanged, even if their constructors take other arguments."""
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 

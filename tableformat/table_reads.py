@@ -163,8 +163,8 @@ class TableReads:
         """Rows that match `where`, with all deletes applied. `where` is SQL text, or an expression of PyIceberg,
         pyarrow.compute or Polars.
 
-        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than that of this handle. A
-        time without a time zone in `as_of` is UTC.
+        The rows are read from the snapshot of this handle, unless one of `snapshot_id`, `as_of`, `tag` and `branch`
+        chooses another one. A time without a time zone in `as_of` is UTC.
 
         >>> table.scan(where="id2 >= 3", columns=["id1", "num_cal"]).to_arrow().to_pydict()
         {'id1': ['A', 'A'], 'num_cal': [1, 2]}

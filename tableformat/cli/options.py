@@ -76,7 +76,7 @@ UnchangedOption = Annotated[
 
 
 class Stale(StrEnum):
-    """What becomes of rows that are older than the stored ones."""
+    """How rows that are older than the stored ones are handled."""
 
     IGNORE = "ignore"
     ERROR = "error"

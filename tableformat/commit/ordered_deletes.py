@@ -43,7 +43,7 @@ class NewestDelete:
 
     field_id: int
     value: Any
-    """An internal value; None where all values are null."""
+    """An internal value; None if all values are null."""
 
     def to_text(self, kind: PrimitiveType) -> str:
         value = None if self.value is None else value_to_json(self.value, kind)
@@ -51,7 +51,7 @@ class NewestDelete:
 
     @classmethod
     def parse(cls, text: str | None, field: NestedField) -> NewestDelete | None:
-        """None where nothing is stated, or another column."""
+        """The newest delete in the text; None if there is no text, or if it names another column."""
         stated = {} if text is None else json.loads(text)
         if stated.get("field-id") != field.field_id:
             return None

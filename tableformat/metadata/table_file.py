@@ -94,10 +94,10 @@ def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_B
 
 
 def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | None:
-    """FM-3: what to raise for metadata that PyIceberg did not parse because of a column's type, which is no damage.
-    None where it is something else.
+    """FM-3: the error for metadata that PyIceberg cannot parse because of a column's type. Such metadata is not
+    damaged. None for any other parse error.
 
-    Nothing of such a table is read: a job that rewrote its files would lose the column (decision 33).
+    No part of such a table is read: a job that rewrote its files would lose the column (decision 33).
     """
     found = _UNKNOWN_TYPE.search(str(error))
     if found is None:
@@ -125,7 +125,7 @@ def is_metadata_file(location: str) -> bool:
 
 
 def newest_metadata_file(io: FileIO, directory: str) -> str:
-    """The current metadata file of a table directory. TableNotFoundError where it is none."""
+    """The current metadata file of a table directory. Raises TableNotFoundError if the directory has no table."""
     folder = f"{directory}/metadata"
     hint = f"{folder}/version-hint.text"
     if storage.exists(io, hint):
@@ -152,7 +152,8 @@ def _version(name: str) -> int | None:
 
 
 def _updated_ms(io: FileIO, location: str) -> int:
-    """Two commits of the same version only one of which won: without a catalog the later one has to be it."""
+    """When the metadata was updated. Of two commits with the same version only one succeeded; without a catalog, the
+    later one is assumed to be it."""
     document = metadata_document(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     return int(document.get("last-updated-ms") or 0)
 

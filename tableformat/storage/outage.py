@@ -16,7 +16,7 @@ from tableformat.errors import CorruptFileError, StorageError, TableFormatError
 from tableformat.storage.fsspec_io import is_fsspec
 
 _CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
-"""Packages whose errors concern the connection to a store, whatever their base class is."""
+"""Packages whose errors concern the connection to a store, regardless of their base class."""
 _CHECKSUM_ERROR: Final = "FlexibleChecksumError"
 """The error of botocore, which older versions do not have."""
 _ARROW_MARKS: Final = ("AWS Error", "google::cloud", "GCS returned", "Azure", "Curl", "curlCode")

@@ -182,7 +182,8 @@ def writing(location: str) -> Iterator[None]:
 
 
 def sync_files(io: FileIO, locations: Iterable[str]) -> None:
-    """Flush local files to the disk, whoever wrote them: their bytes, and their names in all directories above them.
+    """Flush local files to the disk, including files of other writers: their bytes, and their names in all directories
+    above them.
 
     Other files are durable when their store has answered. Raises OSError if the disk failed; an earlier write may not
     have reported it.

@@ -1,7 +1,7 @@
-"""A theta sketch: the smallest hashes of the values of a column, from which their number is estimated.
+"""A theta sketch: the smallest hashes of the values of a column, from which the number of distinct values is estimated.
 
-What is stored is a compact sketch of Apache DataSketches (serialization version 3, ordered), which its libraries for
-Java, C++ and Python read: `apache-datasketches-theta-v1` of Iceberg's Puffin specification.
+The stored form is a compact sketch of Apache DataSketches (serialization version 3, ordered), which its libraries for
+Java, C++ and Python read. It is the blob type `apache-datasketches-theta-v1` of Iceberg's Puffin specification.
 """
 
 from __future__ import annotations

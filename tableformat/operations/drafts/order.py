@@ -82,7 +82,7 @@ class DraftOrder:
         return {**stale, OWN: NewestDelete(field.field_id, value).to_text(field.field_type)}
 
     def with_diverted(self, refused: Sequence[pa.Table]) -> pa.Table | None:
-        """Refused rows followed by stale rows, for the caller; None if there are none."""
+        """Refused rows followed by stale rows, for the caller; None without any."""
         tables = [*refused, *self.diverted]
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
 

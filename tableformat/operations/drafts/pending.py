@@ -44,7 +44,7 @@ def result_of(
     refused: pa.Table | None,
     started: float,
 ) -> CommitResult:
-    """The result of a commit. `committed`: the change as it was committed; None where nothing had to be."""
+    """The result of a commit. `committed`: the committed change; None if nothing had to be committed."""
     return committed_result(
         outcome,
         committed,
@@ -58,7 +58,7 @@ def result_of(
 
 
 def dry_run_result_of(staged: StagedChange, unchanged: CommitResult, *, refused: pa.Table | None) -> CommitResult:
-    """What a commit would delete."""
+    """The changes that a commit would make."""
     return replace(
         unchanged,
         deleted_row_count=staged.deleted_row_count,

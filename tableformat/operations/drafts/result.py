@@ -49,13 +49,13 @@ class CommitResult(HtmlResult):
     """Id of the snapshot that contains the change. If nothing had to be committed, the id of the current snapshot; None
     in an empty table."""
     sequence_number: int
-    """Sequence number of that snapshot; 0 if there is none."""
+    """Sequence number of that snapshot; 0 without one."""
     added_row_count: int = 0
     """Number of rows written to data files."""
     deleted_row_count: int | None = 0
     """Number of rows that the operation found and deleted. None if it wrote a blind delete, which reads no rows."""
     committed_at: datetime | None = None
-    """When that snapshot was committed, in UTC; None if there is none."""
+    """When that snapshot was committed, in UTC; None without one."""
     read_row_count: int = 0
     """Number of rows in the data files that were searched, deleted rows included; 0 for a blind operation."""
     read_bytes: int = 0

@@ -309,8 +309,9 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
 
 
 def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> tuple[TableRequirement, ...]:
-    """CK-6, FM-33, RP-7: the columns that a constraint or the order column names, and those whose bounds range
-    partitions go by, are still these when properties are set that name them."""
+    """CK-6, FM-33, RP-7: the requirements of a commit that sets properties which name columns. A constraint or the
+    order column requires the schema to be unchanged; metrics require the range partitions to be unchanged, whose bounds
+    they provide."""
     metadata = iceberg.metadata
     schema = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
     is_checked = ORDER_COLUMN in properties or any(map(is_check_property, properties))

@@ -57,10 +57,11 @@ def stage_prefixes(
 
 
 def stage_ordered_deletes(draft: Draft, keys: pa.Table, order: NestedField) -> None:
-    """CP-71: stage the delete of keys or prefixes with their values of the order column, in the types of the table.
+    """CP-71: stage the delete of keys or prefixes together with their values of the order column, in the types of the
+    table.
 
-    They are written as equality deletes, which have a place for the value. InvalidArgumentError where the table's owner
-    forbids these: nothing would tell later that an older row is stale.
+    They are written as equality deletes, because these can store the value. Raises InvalidArgumentError if the table's
+    owner forbids equality deletes: later writes could not recognise stale rows.
     """
     if not keys.num_rows:
         return

@@ -22,7 +22,7 @@ def coverage_tests(context: WriteContext) -> tuple[RowTest, ...]:
 
 
 def row_tests(context: WriteContext, *, table: str) -> tuple[RowTest, ...]:
-    """What rows are held against: the constraints of the table, and its range partitions."""
+    """The conditions that rows are checked against: the constraints of the table, and its range partitions."""
     return (*row_checks(context.properties, context.schema, table=table), *coverage_tests(context))
 
 
