@@ -1,9 +1,9 @@
 """`PositionSet`: row positions of one data file, the common form of all kinds of deletes (decision 9).
 
-A set is kept as sorted runs, two numpy arrays. Range deletes and sorted files produce runs, the reader slices by runs
-while they are few, and a mask comes from them by one `np.repeat` (measured on 10 million rows: 2.5 ms for 100,000
-runs). Roaring bitmaps take a fifth of the memory for scattered positions but give runs only by way of an array; they
-stay what they are on disk, in `deletion_vector`.
+A set consists of sorted runs, in two numpy arrays. Range deletes and sorted files produce runs. The reader slices by
+runs if they are few, and one `np.repeat` makes a mask of them (measured on 10 million rows: 2.5 ms for 100,000 runs).
+Roaring bitmaps take a fifth of the memory for scattered positions, but runs must be derived from an array of positions.
+They are only used on disk, in `deletion_vector`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_POSITION: Final = (1 << 63) - 2
-"""Positions are signed 64-bit numbers. One less, so that the end of a run fits too."""
+"""The largest position. Positions are signed 64-bit numbers; one less, so that the end of a run also fits."""
 
 _NONE: Final[NDArray[np.int64]] = np.empty(0, np.int64)
 _NONE.flags.writeable = False
@@ -24,9 +24,9 @@ _NONE.flags.writeable = False
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionSet:
-    """Positions of rows, 0-based within their data file. Immutable: the arrays are not to be written to.
+    """Positions of rows, 0-based within their data file. Immutable: the arrays must not be modified.
 
-    Sets are equal when they hold the same positions: the form is canonical.
+    Sets are equal if they have the same positions, because the form is canonical.
 
     >>> deleted = PositionSet.from_array(np.array([7, 2, 3, 4])).minus(PositionSet.from_array(np.array([3])))
     >>> deleted.starts.tolist(), deleted.ends.tolist(), deleted.to_array().tolist()
@@ -34,9 +34,9 @@ class PositionSet:
     """
 
     starts: NDArray[np.int64]
-    """First position of each run; rising."""
+    """First position of each run, ascending."""
     ends: NDArray[np.int64]
-    """One after the last position of each run. Runs do not touch: `ends[i] < starts[i + 1]`."""
+    """End (exclusive) of each run. Runs do not touch: `ends[i] < starts[i + 1]`."""
 
     @classmethod
     def empty(cls) -> PositionSet:
@@ -60,7 +60,7 @@ class PositionSet:
 
     @classmethod
     def from_array(cls, positions: NDArray[np.int64]) -> PositionSet:
-        """The set of the positions, which may repeat and come in any order; none is negative."""
+        """The set of these positions, which may repeat and have any order. None may be negative."""
         if not len(positions):
             return cls.empty()
         steps = np.diff(positions)
@@ -80,7 +80,7 @@ class PositionSet:
 
     @classmethod
     def union_of(cls, sets: Iterable[PositionSet]) -> PositionSet:
-        """The positions that are in any of the sets; the set itself where only one has positions."""
+        """The positions that are in any of the sets. If only one set has positions, that set itself."""
         filled = [positions for positions in sets if positions]
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
@@ -95,13 +95,14 @@ class PositionSet:
         """The positions that are not in `other`."""
         if not self or not other:
             return self
-        # Without `other`, the union of both is what is left of this set; there every run of `other` lies inside a run.
+        # The union of both without `other` is the remainder of this set. In the union, every run of `other` is inside a
+        # run.
         both = self.union(other)
         starts = np.sort(np.concatenate((both.starts, other.ends)))
         return PositionSet.from_runs(starts, np.sort(np.concatenate((both.ends, other.starts))))
 
     def shifted(self, row_count: int) -> PositionSet:
-        """Every position moved up by `row_count`."""
+        """The set with `row_count` added to every position."""
         return PositionSet(self.starts + row_count, self.ends + row_count)
 
     def __len__(self) -> int:
@@ -145,7 +146,7 @@ class PositionSet:
         return int(np.sum(ends - starts))
 
     def mask(self, start_row: int, row_count: int) -> NDArray[np.bool_]:
-        """True for each row of the window that is in the set, that is deleted; length `row_count`."""
+        """For each row of the window, whether it is in the set, that is, deleted. The length is `row_count`."""
         starts, ends = self.runs(start_row, row_count)
         edges = np.empty(2 * len(starts) + 2, np.int64)
         edges[0], edges[-1] = 0, row_count
@@ -155,7 +156,7 @@ class PositionSet:
         return np.repeat(deleted, np.diff(edges))
 
     def to_array(self) -> NDArray[np.int64]:
-        """Every position, rising. Takes 8 bytes a position."""
+        """All positions, ascending. Takes 8 bytes for each position."""
         return expanded(self.starts, self.ends)
 
 
@@ -167,8 +168,8 @@ def expanded(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _coalesced(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Non-empty runs in any order, overlapping or touching, as maximal ones in rising order."""
-    # A stable sort is a merge sort: it is nearly free on a few sorted sequences put end to end.
+    """Non-empty runs in any order, which may overlap or touch, merged into maximal runs in ascending order."""
+    # A stable sort is a merge sort, which is nearly free for a few concatenated sorted sequences.
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     breaks = np.flatnonzero(starts[1:] > reach[:-1])

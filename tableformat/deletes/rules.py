@@ -41,9 +41,9 @@ def equality_delete_is_new_enough(
 def equality_delete_is_new_enough(
     delete_sequence_number: int | NDArray[np.int64], data_sequence_number: NDArray[np.int64] | int
 ) -> bool | NDArray[np.bool_]:
-    """DA-2: strictly older data only, so rows written together with their equality delete survive.
+    """DA-2: an equality delete reaches strictly older data only, so rows written together with it survive.
 
-    For one delete, or for an array of deletes at once, of one data file or of one each.
+    The arguments may be one delete or an array of deletes, and one data file or one for each delete.
     """
     return data_sequence_number < delete_sequence_number
 
@@ -57,15 +57,15 @@ def range_delete_is_new_enough(
 def range_delete_is_new_enough(
     delete_sequence_number: NDArray[np.int64] | int, data_sequence_number: NDArray[np.int64] | int
 ) -> NDArray[np.bool_] | bool:
-    """RD-2: strictly older data only, so rows written together with their range delete survive."""
+    """RD-2: a range delete reaches strictly older data only, so rows written together with it survive."""
     return data_sequence_number < delete_sequence_number
 
 
 def delete_is_of_a_later_commit(
     delete_sequence_number: NDArray[np.int64], data_sequence_number: int
 ) -> NDArray[np.bool_]:
-    """CF-10: of deletes that apply to a data file, which took rows that had been there: what the commit that added a
-    row deleted, too, as position deletes may (DA-1), never was."""
+    """CF-10: which deletes that apply to a data file removed rows that had existed before. A position delete may also
+    delete rows of its own commit (DA-1); such rows never existed in a snapshot."""
     return data_sequence_number < delete_sequence_number
 
 
@@ -82,8 +82,8 @@ def keyed_delete_is_new_enough(
 def keyed_delete_is_new_enough(
     delete_sequence_number: int | NDArray[np.int64], data_sequence_number: int | NDArray[np.int64]
 ) -> bool | NDArray[np.bool_]:
-    """DA-2, RD-2: an equality or a range delete, where which of the two it is makes no difference. One delete and many
-    data files, the other way round, or many of both, whose numbers are broadcast."""
+    """DA-2, RD-2: the common condition of equality and range deletes. One delete and many data files, many deletes and
+    one data file, or many of both, whose numbers are broadcast."""
     return data_sequence_number < delete_sequence_number
 
 

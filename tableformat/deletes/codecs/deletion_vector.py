@@ -25,15 +25,16 @@ MAGIC: Final = bytes.fromhex("D1D33964")
 
 _FRAME_BYTES: Final = 12
 _WINDOW_POSITIONS: Final = 1 << 22
-"""Positions that are expanded at once: a run of two thousand million takes four bytes in the file."""
+"""Maximum number of positions that are expanded at once: a run of two billion takes four bytes in the file."""
 _LONG_RUN: Final = 16
-"""Runs of this length are added one by one, shorter ones all at once as positions: either is faster on its own side."""
+"""Runs of at least this length are added one by one, shorter runs all at once as positions. Each way is the faster one
+for its lengths."""
 
 
 def decode_vector(blob: bytes, location: str) -> PositionSet:
     """The positions of the blob.
 
-    Raises CorruptFileError naming `location` when a length, the magic, the checksum or a bitmap's key is wrong.
+    Raises CorruptFileError, which names `location`, if a length, the magic, the checksum or a bitmap's key is wrong.
     """
     if len(blob) < _FRAME_BYTES:
         raise CorruptFileError(location, f"a deletion vector of {len(blob)} bytes is shorter than its frame.")
@@ -61,22 +62,22 @@ def decode_positions(vector: bytes, location: str) -> PositionSet:
 
 
 def encode_vector(positions: PositionSet) -> bytes:
-    """The blob with the positions; the same bytes as the reference implementation writes for the same set."""
+    """The blob with the positions. It has the same bytes as the reference implementation writes for the same set."""
     bitmap = _bitmap_of(positions)
-    # Containers of runs where they are the smallest form.
+    # Use run containers where they are the smallest form.
     bitmap.run_optimize()
     framed = MAGIC + bitmap.serialize()
     return struct.pack(">I", len(framed)) + framed + struct.pack(">I", zlib.crc32(framed))
 
 
 def _runs_of(bitmap: BitMap64) -> PositionSet:
-    """Window by window: the next window begins at the next position, so gaps of any width cost nothing."""
+    """Process one window at a time. The next window begins at the next position, so large gaps cost nothing."""
     windows = []
     stop = bitmap.max() + 1 if len(bitmap) else 0
     end = 0
     while end < stop:
         first = bitmap.next_set_bit(end)
-        # Not across the border of two 32-bit bitmaps, where `contains_range` answers yes to ranges with a gap.
+        # Do not cross the border of two 32-bit bitmaps: there `contains_range` is true for ranges with a gap.
         end = min(first + _WINDOW_POSITIONS, ((first >> 32) + 1) << 32, stop)
         if bitmap.contains_range(first, end):
             windows.append(PositionSet.from_runs(np.array([first]), np.array([end])))
@@ -88,7 +89,7 @@ def _runs_of(bitmap: BitMap64) -> PositionSet:
 
 def _bitmap_of(positions: PositionSet) -> BitMap64:
     long = positions.ends - positions.starts >= _LONG_RUN
-    # pyroaring takes an `array` without looking at its elements one by one: four times as fast as a numpy array.
+    # pyroaring reads an `array` without a Python object for each element, four times as fast as a numpy array.
     bitmap = BitMap64(array("Q", expanded(positions.starts[~long], positions.ends[~long]).tobytes()))
     for start, end in zip(positions.starts[long].tolist(), positions.ends[long].tolist(), strict=True):
         bitmap.add_range(start, end)

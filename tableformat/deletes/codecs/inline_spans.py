@@ -1,8 +1,8 @@
-"""The spans of small range delete files, stored in their manifest entries as well (RD-13).
+"""The spans of small range delete files, which are also stored in their manifest entries (RD-13).
 
-A stream leaves thousands of delete files of one or a few spans between two maintenance jobs. Their entries are read
-anyway; opening the files beside them is most of a first plan, and a request each on an object store. One to four spans
-are an Avro record, more of them `packed_spans`.
+Between two maintenance jobs, a stream leaves thousands of delete files with one or a few spans. Their entries are read
+in any case. Opening the files as well would take most of the time of a first plan, and one request for each file in an
+object store. One to four spans are an Avro record, more of them are `packed_spans`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tableformat.metadata.manifests.avro_container import RecordCodec, decode_bl
 
 MAX_SPANS: Final = 4
 MAX_BYTES: Final = 512
-"""Beyond that Arrow's form is the smaller one (`packed_spans`)."""
+"""Above this number of spans, Arrow's form is smaller (`packed_spans`)."""
 
 _VALUES: Final = {"type": "array", "items": ["null", "bytes"]}
 _SPAN: Final = {
@@ -59,12 +59,12 @@ _RECORD: Final = fastavro.parse_schema(_SCHEMA)
 _CODEC: Final = RecordCodec.of(_SCHEMA)
 
 _Stored = dict[str, Any]
-"""One file's spans as Avro has them."""
+"""The spans of one file as an Avro record."""
 
 
 def encode_spans(spans: SpanArray, table: pa.Table) -> bytes | None:
-    """RD-13: what the manifest entry of a file of these spans carries; None where they are many, long, or state
-    numbers. `table` has the same spans as the file has them (`spans_to_parquet_table`)."""
+    """RD-13: the bytes that the manifest entry of a range delete file carries. None if the spans are many, are long, or
+    have their own sequence numbers. `table` has the same spans in the form of the file (`spans_to_parquet_table`)."""
     numbers = spans.sequence_numbers
     states_numbers = numbers is not None and not bool((numbers == INHERITED).all())
     if states_numbers:
@@ -86,17 +86,18 @@ def _encode_few(spans: SpanArray) -> bytes | None:
 
 
 def decode_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
-    """RD-13, RD-8: the numbered spans of files with one list of delete columns whose entries carry them.
+    """RD-13, RD-8: the numbered spans of files whose entries carry them. All files have the same list of delete
+    columns.
 
-    One array for all packed files of one key, and for each list of types that the others were written with; key columns
-    take names and types as `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no
-    sense.
+    The result has one array for all packed files of one key, and one for each list of types of the other files. Key
+    columns have names and types as in `spans_from_parquet`. Raises CorruptFileError, which names the delete file with
+    invalid spans.
     """
     return [spans for _, spans in _decode(deletes, schema)]
 
 
 def decode_spans_of_files(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
-    """What `decode_spans` gives, file by file in the order given."""
+    """The spans of `decode_spans`, one array for each file, in the given order."""
     found: dict[int, SpanArray] = {}
     for numbers, spans in _decode(deletes, schema):
         starts = np.cumsum([0, *(deletes[number].record_count for number in numbers)]).tolist()
@@ -107,7 +108,7 @@ def decode_spans_of_files(deletes: Sequence[DeleteFile], schema: Schema | None) 
 
 
 _Decoded = list[tuple[list[int], SpanArray]]
-"""Spans with the indexes of the files that they are of, one after the other."""
+"""Arrays of spans, each with the indexes of its files, whose spans are concatenated in this order."""
 
 
 def _decode(deletes: Sequence[DeleteFile], schema: Schema | None) -> _Decoded:
@@ -195,7 +196,7 @@ def _column(bounds: Sequence[bytes | None], key_type: PrimitiveType, location: s
 
 
 def _integers(bounds: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Array:
-    """Little endian numbers of one width; one by one they take ten times as long."""
+    """Little-endian numbers of one width. Decoding them one by one would take ten times as long."""
     width = arrow_type.bit_width // 8
     zero = bytes(width)
     numbers = np.frombuffer(b"".join(zero if bound is None else bound for bound in bounds), f"<i{width}")
@@ -203,7 +204,7 @@ def _integers(bounds: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Arr
 
 
 def _bound_values(cuts: CutArray) -> list[list[bytes | None]]:
-    """For each cut the values that it binds, in Iceberg's single-value form; null is None."""
+    """For each cut, the values that it binds, in Iceberg's single-value form. None is the null value."""
     types = cuts.key.types
     columns = [
         [None if value is None else to_bound(value, key_type) for value in internal_values_of(column, key_type)]

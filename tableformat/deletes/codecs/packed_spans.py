@@ -1,10 +1,10 @@
-"""The spans of a range delete file as its manifest entry carries them where they are more than a few (RD-13).
+"""The form of a range delete file's spans in its manifest entry if they are more than a few (RD-13).
 
     0x00 | zlib( Arrow IPC stream: the table of the range delete file (FM-13), one batch )
 
-A micro-batch replaces a hundred messages, and its delete file is read by every new reader of the table, on an object
-store by a request each. Arrow's stream is decoded in a tenth of the time of a Parquet file, many of them as one table,
-and zlib's checksum notices a changed bit.
+A micro-batch may replace a hundred messages. Without the packed form, every new reader of the table would read its
+delete file, with one request to an object store. Arrow's stream is decoded in a tenth of the time of a Parquet file,
+and the streams of many files are decoded as one table. The checksum of zlib detects a changed bit.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MARK: Final = b"\x00"
 """The first byte. The other form begins with the number of key columns, which is not 0."""
 MAX_SPANS: Final = 4096
 MAX_BYTES: Final = 16 * 1024
-"""Packed. Entries are read and written again with their manifests, whether a reader needs their spans or not."""
+"""Maximum packed size. Entries are read and rewritten with their manifests even if no reader needs the spans."""
 _MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size after unpacking `MAX_BYTES`: zlib packs up to a thousand bytes into one."""
+"""Maximum size of `MAX_BYTES` after unpacking: zlib compresses up to a thousand bytes into one."""
 _PREFIX_BYTES: Final = 8
 """Size of the prefix of a message in an Arrow stream: its mark, and the length of its metadata."""
 _END: Final = bytes.fromhex("ff ff ff ff 00 00 00 00")
@@ -41,8 +41,8 @@ _END: Final = bytes.fromhex("ff ff ff ff 00 00 00 00")
 
 
 def pack_spans(table: pa.Table) -> bytes | None:
-    """The bytes, of spans as `spans_to_parquet_table` gives them and without sequence numbers; None where they would be
-    many."""
+    """The packed bytes of a table of `spans_to_parquet_table` without sequence numbers. None if there are too many
+    spans or bytes."""
     if len(table) > MAX_SPANS:
         return None
     sink = pa.BufferOutputStream()
@@ -68,7 +68,7 @@ def unpack_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[t
 
 
 def _of_one_key(deletes: Sequence[DeleteFile], streams: Sequence[bytes], schema: Schema | None) -> SpanArray | None:
-    """The spans of all files by one pass; None where they are of several keys, or one of them is not right."""
+    """The spans of all files, decoded together. None if the files have different keys, or one of them is invalid."""
     joined = _joined(streams)
     if joined is None:
         return None
@@ -88,7 +88,7 @@ def _of_one_key(deletes: Sequence[DeleteFile], streams: Sequence[bytes], schema:
 
 
 def _joined(streams: Sequence[bytes]) -> bytes | None:
-    """One Arrow stream of the batches of all; None where their schemas differ.
+    """One Arrow stream with the batches of all streams; None if their schemas differ.
 
     schema  batch 0  end          schema  batch 1  end          ->          schema  batch 0  batch 1  end
     """

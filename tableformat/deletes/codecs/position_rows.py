@@ -21,11 +21,12 @@ POSITION: Final = "pos"
 
 
 def positions_by_path(rows: pa.Table, wanted: Collection[str] | None = None) -> dict[str, PositionSet]:
-    """DA-10: the positions that `rows` name in each data file, by the exact path; no other spelling of a path matches.
+    """DA-10: the positions that `rows` has for each data file. Paths must be equal; other spellings of a path do not
+    match.
 
     `rows` has the columns `file_path` (string, dictionary encoded or not) and `pos` (integer), in any order of rows.
-    `wanted` limits the paths that are looked at; a wanted path without rows is not in the result.
-    Raises ValueError for a null and for a position that no row can have: the rows then mean nothing.
+    `wanted` limits the result to these paths; a wanted path without rows is not in the result. Raises ValueError for a
+    null and for a position that no row can have, because the file is invalid then.
     """
     if rows[FILE_PATH].null_count or rows[POSITION].null_count:
         raise ValueError("a row names no data file or no position")
@@ -42,7 +43,7 @@ def positions_by_path(rows: pa.Table, wanted: Collection[str] | None = None) -> 
     ends = np.concatenate((gaps, [len(codes)])) if len(codes) else gaps
     begun, ended = positions[starts], positions[ends - 1] + 1
     bounds = pairwise(np.searchsorted(codes[starts], np.arange(len(paths) + 1)).tolist())
-    # Copies, so that what is kept of one data file does not hold the rows of all.
+    # Copies, so that the positions kept for one data file do not keep the rows of all files in memory.
     return {
         path: PositionSet(begun[begin:end].copy(), ended[begin:end].copy())
         for path, (begin, end) in zip(paths, bounds, strict=True)
@@ -51,7 +52,7 @@ def positions_by_path(rows: pa.Table, wanted: Collection[str] | None = None) -> 
 
 
 def _path_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct paths, and for each row which of them it names."""
+    """The distinct paths, and for each row the index of its path."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries()
@@ -65,13 +66,13 @@ def _path_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def path_texts(paths: pa.Array) -> list[str]:
-    """DA-10: paths as text, also of a file that does not call its bytes a string. ArrowInvalid for no UTF-8."""
+    """DA-10: paths as strings, even if the file stores them as bytes. Raises ArrowInvalid if they are not UTF-8."""
     texts: list[str] = paths.cast(pa.string()).to_pylist()
     return texts
 
 
 def _in_order(codes: NDArray[np.int64], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows by code and position, each once. The specification sorts rows so, and few writers do not."""
+    """The distinct rows, sorted by code and position. The specification requires this order; most writers keep it."""
     code_steps, position_steps = np.diff(codes), np.diff(positions)
     if np.all((code_steps > 0) | ((code_steps == 0) & (position_steps > 0))):
         return codes, positions

@@ -62,12 +62,12 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 
 
 def write_span_table(table: pa.Table, sink: Any) -> pq.FileMetaData:
-    """RD-6, RD-7: writes the table of `spans_to_parquet_table` to an open binary file as a range delete file.
+    """RD-6, RD-7: write the table of `spans_to_parquet_table` to an open binary file as a range delete file.
 
     One prefix of a key of three columns takes about 1.5 KB, most of it the Parquet footer.
     """
     written = pa.BufferOutputStream()
-    # Without the Arrow schema (2 KB of repetition) pyarrow leaves the schema's metadata out too.
+    # Without the Arrow schema (2 KB of repetition), pyarrow would also leave out the schema's metadata.
     with pq.ParquetWriter(written, table.schema, **_WRITE_OPTIONS) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(table.schema.metadata)
@@ -78,7 +78,7 @@ def write_span_table(table: pa.Table, sink: Any) -> pq.FileMetaData:
 
 
 def spans_to_parquet_table(spans: SpanArray) -> pa.Table:
-    """FM-13, RD-7: a range delete file; `spans` are sorted and disjoint (`sort_and_merge`, `skyline`)."""
+    """FM-13, RD-7: the table of a range delete file. `spans` are sorted and disjoint (`sort_and_merge`, `skyline`)."""
     key = spans.key
     if len(key) > MAX_KEY_COLUMNS:
         raise InvalidKeyError(f"key {key} has {len(key)} columns, a range delete file holds at most {MAX_KEY_COLUMNS}.")
@@ -101,11 +101,11 @@ def spans_to_parquet_table(spans: SpanArray) -> pa.Table:
 
 
 def spans_from_parquet(table: pa.Table, location: str, schema: Schema | None = None) -> SpanArray:
-    """The spans of a range delete file as read by `pyarrow.parquet`.
+    """The spans of a range delete file that was read by `pyarrow.parquet`.
 
-    With a schema, key columns take the names and (promoted) types they have in it; a column that it lacks keeps the
-    file's (DA-6). CorruptFileError names `location`: unknown version, missing or wrongly typed columns, spans unsorted
-    or overlapping (RD-7).
+    With a schema, key columns have the names and (promoted) types of the schema. A column that the schema lacks keeps
+    the name and type of the file (DA-6). Raises CorruptFileError, which names `location`, for an unknown version,
+    missing columns, columns of a wrong type, and spans that are unsorted or overlap (RD-7).
     """
     return _decoded(table, location, schema, np.zeros(1, np.int64))
 
@@ -113,9 +113,8 @@ def spans_from_parquet(table: pa.Table, location: str, schema: Schema | None = N
 def spans_from_parquets(
     tables: Sequence[pa.Table], locations: Sequence[str], schema: Schema | None = None
 ) -> list[SpanArray]:
-    """What `spans_from_parquet` gives for each file. Files of one key are decoded together: a table that streaming
-    writers feed has thousands of files of a few spans.
-    """
+    """The result of `spans_from_parquet` for each file. Files of one key are decoded together, because streaming
+    writers leave thousands of files with a few spans."""
     if len({(table.schema.metadata or {}).get(FOOTER_KEY) for table in tables}) == 1:
         counts = [len(table) for table in tables]
         try:
@@ -129,15 +128,16 @@ def spans_from_parquets(
 
 
 def spans_of_files(rows: pa.Table, counts: Sequence[int], schema: Schema | None = None) -> SpanArray:
-    """The spans of files of one key, `counts` of each, whose tables are put end to end.
+    """The spans of several files of one key, whose tables are concatenated. `counts` are the numbers of spans of the
+    files.
 
-    CorruptFileError or ArrowInvalid, which name no file, where one of them is not right.
+    Raises CorruptFileError or ArrowInvalid, which do not name the file, if one of the files is invalid.
     """
     return _decoded(rows.combine_chunks(), "", schema, np.cumsum([0, *counts[:-1]]))
 
 
 def _decoded(table: pa.Table, location: str, schema: Schema | None, first_spans: npt.NDArray[np.int64]) -> SpanArray:
-    """`first_spans`: the rows with which a file begins; order is a matter of each file."""
+    """`first_spans`: the first row of each file. The order is only checked within a file."""
     stored = _stored_key(table, location)
     key = key_in_schema(stored, schema, location)
     lower = _cuts(table, "lower", stored, key, location)
@@ -189,7 +189,7 @@ def _stored_key(table: pa.Table, location: str) -> KeyColumns:
 
 
 def key_in_schema(stored: KeyColumns, schema: Schema | None, location: str) -> KeyColumns:
-    """Names and types as the schema has them; the wider of two types, since either may be the promoted one."""
+    """The names of the schema, and the wider of two types, because either one may be the promoted type."""
     if schema is None:
         return stored
     names, types = list(stored.names), list(stored.types)
@@ -242,7 +242,8 @@ def _single_column(table: pa.Table, name: str, arrow_type: pa.DataType, location
 
 
 def check_span_order(lower: CutArray, upper: CutArray, location: str, first_spans: npt.NDArray[np.int64]) -> None:
-    """RD-7: every span runs upwards, and begins at or above the end of the one before it."""
+    """RD-7: check that every span has its lower cut below its upper cut, and begins at or after the end of the previous
+    span."""
     begins, ends = lower.encoded, upper.encoded
     if not pc.all(pc.less(begins, ends), min_count=0).as_py():
         raise CorruptFileError(location, "a span ends at or below its beginning.")

@@ -1,6 +1,6 @@
 """Locates rows in any order among boundaries: a trie of the boundaries' sort words, walked by batches of rows.
 
-The boundaries are the cuts of sorted disjoint spans in one list. A row lies in a span when an odd number of them lies
+The boundaries are the cuts of sorted disjoint spans in one list. A row is in a span if an odd number of boundaries is
 at or below its key:
 
     boundaries      |0       1|     |2     3|
@@ -8,8 +8,8 @@ at or below its key:
     at or below   0   1    1     2     3       4
 
 A node of the trie stands for boundaries that begin with the same sort words. A row that differs from all children of
-its node is settled; only rows that equal a child go on to the next one. So of a composite key most rows are settled by
-the first sort word of the first column, and later columns are read for the few that are not.
+its node is settled; only rows that equal a child go on to the next node. With a composite key, most rows are settled by
+the first sort word of the first column, and later columns are read only for the few other rows.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class BoundaryColumn:
     upper: SortWords
     level_count: int
     long_values: SortedStrings | None = None
-    """Of cuts with long values those; rows are compared `with_long_values`, too."""
+    """The long values of the cuts, if there are any. Rows are compared `with_long_values` then, too."""
 
     @property
     def has_null(self) -> bool:
-        """Whether the column is null, or not bound, in some boundary."""
+        """Whether the column is null or not bound in some boundary."""
         return self.lower.valid is not None or self.upper.valid is not None
 
     def valid(self) -> Flags:
-        """Boundary by boundary: False where the value is null (or not bound)."""
+        """For each boundary, whether it has a value. False if the value is null or not bound."""
         span_count = len(self.level(0)) // 2
         present = [
             np.ones(span_count, np.bool_) if flags is None else flags for flags in (self.lower.valid, self.upper.valid)
@@ -65,7 +65,7 @@ class Boundaries:
     depth: npt.NDArray[np.int8]
     after: Flags
     columns: tuple[BoundaryColumn, ...]
-    """Only as many as some cut binds."""
+    """The leading columns that some cut binds."""
 
     def __len__(self) -> int:
         return len(self.depth)
@@ -100,10 +100,10 @@ _FEW_CODES: Final = 8
 
 
 class CodeIndex:
-    """Sorted distinct codes, cut into equal buckets: where a bucket holds no code, the bucket alone is the answer.
+    """Sorted distinct codes, divided into equal buckets. If a bucket has no code, the bucket alone is the answer.
 
-    numpy's search costs a cache miss and a mispredicted branch a step, the bucket table one load. Skewed codes crowd
-    into few buckets; rows that fall there are searched, which is slower and never wrong.
+    numpy's search costs a cache miss and a mispredicted branch in every step, the bucket table only one load. Skewed
+    codes may concentrate in a few buckets. Rows in these are searched, which is slower but always correct.
     """
 
     __slots__ = ("_below", "_codes", "_is_shared", "_shift", "_smallest")
@@ -120,7 +120,7 @@ class CodeIndex:
         bucket_count = ((largest - smallest) >> shift) + 1
         bucket_of_code = _distance(codes, smallest) >> np.uint64(shift)
         occupants = np.bincount(bucket_of_code.astype(np.int64), minlength=bucket_count)
-        # The last entry is for codes above all of ours.
+        # The last entry is for codes above all codes of this set.
         self._below = np.concatenate([[0], np.cumsum(occupants)])
         self._is_shared = np.append(occupants > 0, False)
         self._shift, self._smallest = np.uint64(shift), smallest
@@ -139,7 +139,7 @@ class CodeIndex:
         bucket = np.minimum(_distance(codes, self._smallest) >> self._shift, np.uint64(len(self._is_shared) - 1))
         bucket = bucket.view(np.int64)
         below = self._below[bucket]
-        # The distance of a code below all of ours wraps to a huge one.
+        # The distance of a code below all codes of this set wraps to a very large number.
         below[codes < self._smallest] = 0
         unsure = np.flatnonzero(self._is_shared[bucket])
         searched = np.searchsorted(ours, codes[unsure])
@@ -148,7 +148,7 @@ class CodeIndex:
 
 
 def _distance(codes: Codes, smallest: int) -> np.typing.NDArray[np.uint64]:
-    """codes - smallest as unsigned numbers: differences of int64 do not fit int64."""
+    """codes - smallest as unsigned numbers, because differences of int64 may not fit int64."""
     return np.ascontiguousarray(codes).view(np.uint64) - np.uint64(smallest % (1 << 64))
 
 
@@ -164,7 +164,7 @@ class TrieLevel:
 
     column: int
     level: int
-    """Which sort word of the column, or NULL_LEVEL."""
+    """The index of the sort word in the column, or NULL_LEVEL."""
     level_count: int
     codes: CodeIndex
     """Distinct sort words of all children."""
@@ -175,17 +175,19 @@ class TrieLevel:
     """Sorted: node * radix + slot of the sort word, then node * radix + radix - 1 for "above all children of the
     node"."""
     odd_below: Flags
-    """Per child key: whether an odd number of boundaries lies below the child."""
+    """For each child key, whether an odd number of boundaries is below the child."""
     odd_at: Flags
-    """Per child key: the answer for rows equal to the child, where `next_node` is -1."""
+    """For each child key, the answer for rows equal to the child, if `next_node` is -1."""
     next_node: Indices
-    """Per child key: the child's node on the next level, -1 when rows there are settled."""
+    """For each child key, the child's node on the next level; -1 if its rows are settled."""
 
     def descend(self, node: Indices, codes: Codes) -> tuple[Flags, Indices, Indices]:
-        """Per row whether it is deleted, as far as this level settles it; which rows go on; their nodes there."""
+        """For each row, whether it is deleted, as far as this level settles it; the rows that go on; and their nodes on
+        the next level."""
         index, equal = self.codes.find(codes)
         if self.is_single_node:
-            # All codes are children of the one node, so that an index among the codes is one among the child keys.
+            # All codes are children of the single node, so an index among the codes is also an index among the child
+            # keys.
             slot = index
         else:
             target = 2 * index + node * self.radix
@@ -208,16 +210,16 @@ class _Nodes:
 
 
 class BoundaryTrie:
-    """Levels are made when rows get that far: a long common prefix that no row shares costs nothing."""
+    """Levels are built when rows reach them, so a long common prefix that no row shares costs nothing."""
 
     def __init__(self, boundaries: Boundaries, columns_with_nulls: tuple[bool, ...]) -> None:
-        """`columns_with_nulls`: per key column whether rows can be null there."""
+        """`columns_with_nulls`: for each key column, whether rows may be null in it."""
         self._boundaries = boundaries
         self._befores = _running_counts(boundaries, after=False)
         self._afters = _running_counts(boundaries, after=True)
         root = self._settled(_Nodes(np.zeros(1, np.int64), np.array([len(boundaries)])), 0)
         self.all_rows_deleted: bool | None = bool(root.first[0] & 1) if root.first[0] == root.end[0] else None
-        """The answer for every row when no boundary depends on one."""
+        """The answer for every row if no boundary depends on a row."""
         self._levels: list[TrieLevel] = []
         self._pending = self._build(root, columns_with_nulls)
 
@@ -306,7 +308,7 @@ class BoundaryTrie:
 
 
 def _running_counts(boundaries: Boundaries, *, after: bool) -> list[Indices]:
-    """Per depth: entry i is how many of the first i boundaries have that depth and side."""
+    """For each depth: entry i is the number of boundaries with this depth and side among the first i."""
     counts = []
     for depth in range(len(boundaries.columns) + 1):
         chosen = (boundaries.depth == depth) & (boundaries.after == after)

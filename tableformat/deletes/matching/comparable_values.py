@@ -1,7 +1,7 @@
 """Normalises columns so that equal values are equal bytes.
 
-Arrow's hash kernels compare bytes: they distinguish -0.0 from 0.0 and NaNs from each other, and know nothing of
-promoted types. After `comparable` they are exact for every primitive type.
+Arrow's hash kernels compare bytes: they distinguish -0.0 from 0.0 and NaNs from each other, and do not handle promoted
+types. After `comparable` they are exact for every primitive type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tableformat.keys.microseconds import without_finer_digits
 
 
 def comparable_type(iceberg_type: PrimitiveType) -> pa.DataType:
-    """The Arrow type that `comparable` gives columns of the type."""
+    """The Arrow type of columns of this type after `comparable`."""
     arrow_type = arrow_type_of(iceberg_type)
     return pa.int64() if pa.types.is_floating(arrow_type) else arrow_type
 
@@ -48,7 +48,7 @@ def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _float_bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """DA-5: every NaN has the same bits, and so have both zeros."""
+    """DA-5: all NaNs have the same bits, and so do both zeros."""
     valid = column.is_valid().to_numpy()
     values = column.fill_null(0.0).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
     values[np.isnan(values)] = np.nan

@@ -23,20 +23,20 @@ class DeleteNumbers:
     """The sequence numbers of the deletes of each of many keys. Immutable."""
 
     numbers: NDArray[np.int64]
-    """Every number that occurs; rising."""
+    """All sequence numbers that occur, ascending."""
     codes: NDArray[np.int64]
-    """The pairs of a key and the place of a number of it in `numbers`, as `key * len(numbers) + place`; rising."""
+    """Pairs of a key and the index of one of its numbers in `numbers`, as `key * len(numbers) + index`; ascending."""
 
     @staticmethod
     def of(keys: NDArray[np.int64], numbers: NDArray[np.int64]) -> DeleteNumbers:
-        """One pair for each delete of a key, in any order; keys count from 0."""
+        """One pair for each delete of a key, in any order; keys are numbered from 0."""
         distinct, places = np.unique(numbers, return_inverse=True)
         return DeleteNumbers(distinct, np.unique(keys * len(distinct) + places))
 
     def first(self, keys: NDArray[np.int64], begin: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each key the smallest of its numbers that is at place `begin` of `numbers` or behind it, else NO_DELETE.
+        """For each key, the smallest of its numbers at index `begin` of `numbers` or later, else NO_DELETE.
 
-        `begin` may be `len(numbers)`: no number is new enough.
+        If `begin` is `len(numbers)`, no number is new enough.
 
         >>> deletes = DeleteNumbers.of(np.array([0, 0, 0, 1]), np.array([7, 4, 8, 5]))
         >>> deletes.numbers.tolist(), deletes.first(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])).tolist()

@@ -39,13 +39,13 @@ class EqualityKeys:
 
     field_ids: tuple[int, ...]
     types: tuple[PrimitiveType, ...]
-    """The widest type that each delete column has had: all comparisons are made in it."""
+    """The widest type that each delete column has had. All comparisons use it."""
     columns: tuple[pa.Array, ...]
-    """One array for each delete column, in its comparable form: the distinct keys."""
+    """The distinct keys: one array for each delete column, in its comparable form."""
     newest: NDArray[np.int64]
-    """For each key the newest data sequence number among the delete files that hold it."""
+    """For each key, the newest data sequence number of the delete files that contain it."""
     index: KeyIndex
-    """The keys to look rows up in, in the order of the columns; made by `collapse`."""
+    """An index of the keys, for lookups of rows, in the order of the columns; built by `collapse`."""
 
     @classmethod
     def collapse(
@@ -54,10 +54,11 @@ class EqualityKeys:
         types: Sequence[PrimitiveType],
         deletes: Sequence[tuple[Sequence[pa.ChunkedArray], int]],
     ) -> EqualityKeys:
-        """Keys of delete files, each given as its delete columns in the order of `field_ids` and its sequence number.
+        """The keys of delete files. Each file is given as its delete columns in the order of `field_ids` and its
+        sequence number.
 
-        The columns are `comparable` in `types`. DA-2, DA-4: of equal keys, null equal to null, only the newest number
-        can make a difference.
+        The columns are `comparable` in `types`. DA-2, DA-4: of equal keys (null equals null), only the newest number
+        matters.
         """
         columns = [
             pa.chunked_array(
@@ -87,16 +88,17 @@ class EqualityKeys:
         return int(2 * sum(column.nbytes for column in self.columns) + self.newest.nbytes + self.index.size_bytes)
 
     def newer_than(self, data_sequence_number: int) -> NDArray[np.bool_]:
-        """DA-2: for each key whether it deletes rows of a data file with the number."""
+        """DA-2: for each key, whether it deletes rows of a data file with this number."""
         return equality_delete_is_new_enough(self.newest, data_sequence_number)
 
     @cached_property
     def value_bounds_by_column(self) -> tuple[ValueBounds | None, ...]:
-        """For each delete column between which values the keys lie; None for floats and where no key has a value."""
+        """For each delete column, the smallest and the largest value of the keys. None for floats and if no key has a
+        value."""
         return tuple(_value_bounds(column, key_type) for column, key_type in zip(self.columns, self.types, strict=True))
 
     def near(self, field_id: int, lower: bytes, upper: bytes) -> NDArray[np.int64]:
-        """The keys whose value in the column, no float, lies between two encoded cuts of this column (RD-4)."""
+        """The keys whose value in the column (not a float) is between two encoded cuts of this column (RD-4)."""
         if field_id not in self._orders:
             index = self.field_ids.index(field_id)
             self._orders[field_id] = ColumnOrder.of(self.columns[index], self.types[index])
@@ -109,7 +111,7 @@ class EqualityKeys:
     def point_spans(self, field_ids: Sequence[int]) -> SpanArray:
         """The keys as sorted spans that cover one key each, for binary search in rows sorted by `field_ids`.
 
-        `field_ids` are the delete columns in another order; none of them is a float. The spans carry `newest`.
+        `field_ids` are the delete columns in another order, without floats. The spans carry `newest`.
         """
         order = tuple(field_ids)
         if order not in self._points:
@@ -121,7 +123,7 @@ class EqualityKeys:
         return {}
 
     def point_spans_of(self, keys: NDArray[np.int64], field_ids: Sequence[int]) -> SpanArray:
-        """`point_spans` of some of the keys, without a copy that is kept."""
+        """`point_spans` of some of the keys; the result is not cached."""
         indexes = [self.field_ids.index(field_id) for field_id in field_ids]
         types = tuple(self.types[index] for index in indexes)
         key = KeyColumns(tuple(field_ids), tuple(f"field {field_id}" for field_id in field_ids), types)
@@ -133,15 +135,15 @@ class EqualityKeys:
     def keys_of(self, columns: Sequence[pa.ChunkedArray]) -> NDArray[np.int64]:
         """For each row of a delete file that these keys were made of, the index of its key.
 
-        `columns` are `comparable`, as `collapse` takes them.
+        `columns` are `comparable`, in the form that `collapse` takes.
         """
         return self.index.find_comparable([decoded(column) for column in columns])[1]
 
     def deleted_rows(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.int64]:
-        """Offsets, rising, of the rows that a key newer than the data deletes; rows in any order.
+        """Offsets, ascending, of the rows that a key newer than the data deletes. Rows may be in any order.
 
-        `columns` are the delete columns in the order of `field_ids`, each in its own type or one that it was promoted
-        from.
+        `columns` are the delete columns in the order of `field_ids`, each in its own type or in a type that was
+        promoted to it.
         """
         newer = self.newer_than(data_sequence_number)
         if not newer.any():
@@ -152,12 +154,12 @@ class EqualityKeys:
     def deleted_rows_of_files(
         self, columns: Sequence[pa.ChunkedArray], data_sequence_numbers: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """DA-2: `deleted_rows` for rows of several data files end to end, each row with the number of its file."""
+        """DA-2: `deleted_rows` for the concatenated rows of several data files. Each row has the number of its file."""
         rows, keys = self.index.find(columns)
         return rows[equality_delete_is_new_enough(self.newest[keys], data_sequence_numbers[rows])]
 
     def deleted_mask(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.bool_]:
-        """For each row whether a key newer than the data deletes it."""
+        """For each row, whether a key newer than the data deletes it."""
         mask = np.zeros(len(columns[0]), np.bool_)
         mask[self.deleted_rows(columns, data_sequence_number)] = True
         return mask
@@ -165,7 +167,7 @@ class EqualityKeys:
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Where the values of a delete column lie, in the order-preserving encoding (RD-4)."""
+    """The bounds of the values of a delete column, in the order-preserving encoding (RD-4)."""
 
     lower: bytes
     """Cut before the smallest value that is not null."""
@@ -190,7 +192,7 @@ class ColumnOrder:
     """The distinct values, null first."""
     iceberg_type: PrimitiveType
     first: NDArray[np.int64]
-    """For each value, and at the end, where its keys begin in `keys`."""
+    """For each value, the index in `keys` where its keys begin; at the end, the number of keys."""
     keys: NDArray[np.int64]
 
     @classmethod

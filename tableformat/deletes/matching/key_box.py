@@ -1,11 +1,11 @@
-"""Distinct keys of numbers that lie close together: each has a place in an array, counted along all its columns.
+"""Distinct keys of numbers in a narrow range: each key has an index in an array, computed from all its columns.
 
     columns     id: 100 to 104     part: 0 to 2, and null        a row (103, 1)
     lengths     5                  4                             (103 - 100) * 4 + (1 - 0 + 1) = 14
-    key_at      -1  -1  0  -1 ...  2  ... -1                     the key at place 14, or none
+    key_at      -1  -1  0  -1 ...  2  ... -1                     the key at index 14, or -1
 
-Nothing is hashed, sorted or compared: a key is found by one look at its place. Rows are mostly sorted as keys are, so
-these looks go through the array in its order.
+Nothing is hashed, sorted or compared: a key is found by one access to its index. Rows are mostly sorted like the keys,
+so these accesses go through the array in its order.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _NUMBERS: Final = (
     TimestampNanoType,
     TimestamptzNanoType,
 )
-"""Types whose values are whole numbers of 32 or 64 bits."""
+"""Types whose values are integers of 32 or 64 bits."""
 _PLACES_PER_ROW: Final = 8
 _PLACES_MIN: Final = 1 << 16
-"""A box may have so many places for each row that its keys come from, and so many in any case."""
+"""Maximum number of entries of a box: the first for each row that its keys come from, the second if that is more."""
 _AT_ONCE: Final = 1 << 16
-"""Rows whose places stay in the processor's cache."""
+"""Number of rows whose indexes stay in the processor's cache."""
 _ROWS_MAX: Final = np.iinfo(np.int32).max
 
 Rows = NDArray[np.int64]
@@ -57,7 +57,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The values of one key column: all whole numbers between two, and null before them if some key has it."""
+    """The values of one key column: all integers from `lowest` to `highest`, preceded by null if some key has it."""
 
     lowest: int
     highest: int
@@ -76,7 +76,8 @@ class _Side:
         return self.highest - self.lowest + 1 + self.has_null
 
     def steps(self, column: pa.Array) -> tuple[Rows, NDArray[np.bool_]]:
-        """DA-4: how far along the side the value of each row is, and whether it is on it at all; null is a value."""
+        """DA-4: for each row, the offset of its value on the side, and whether the value is on the side at all. Null is
+        a value."""
         bits = _bits(column)
         values = (bits.fill_null(0) if bits.null_count else bits).to_numpy().astype(np.int64, copy=False)
         steps = values - np.int64(self.lowest) + self.has_null  # Beyond 64 bits where it is not on the side.
@@ -95,12 +96,12 @@ class KeyBox:
     types: tuple[PrimitiveType, ...]
     sides: tuple[_Side, ...]
     key_at: NDArray[np.int32]
-    """For each place the number of its key, or -1; the last place is of all that lies outside."""
+    """For each index, the number of its key, or -1. The last entry stands for all values outside of the box."""
     key_count: int
 
     @classmethod
     def of(cls, columns: Sequence[pa.ChunkedArray], types: Sequence[PrimitiveType]) -> tuple[KeyBox, Rows, Rows] | None:
-        """As `KeyTable.of`; None where a column has no whole numbers, or there are too many places between the keys."""
+        """Like `KeyTable.of`. None if a column does not have integers, or if the keys are too far apart."""
         row_count = len(columns[0])
         if not row_count or row_count > _ROWS_MAX or not all(isinstance(kind, _NUMBERS) for kind in types):
             return None
@@ -132,14 +133,14 @@ class KeyBox:
         return int(self.key_at.nbytes)
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """As `KeyTable.find`."""
+        """Like `KeyTable.find`."""
         return self._find(
             [decoded(comparable(column, kind)) for column, kind in zip(chunk, self.types, strict=True)]
             for chunk in key_chunks(columns)
         )
 
     def find_comparable(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """As `KeyTable.find_comparable`."""
+        """Like `KeyTable.find_comparable`."""
         return self._find([decoded(column) for column in chunk] for chunk in key_chunks(columns))
 
     def _find(self, chunks: Iterable[Sequence[pa.ChunkedArray]]) -> tuple[Rows, Rows]:
@@ -162,7 +163,7 @@ def _bits(column: pa.Array) -> pa.Array:
 
 
 def _places(sides: Sequence[_Side], columns: Sequence[pa.Array]) -> Rows:
-    """Where each row lies; beyond all places where one of its values is on no side."""
+    """The index of each row in `key_at`; the last index if one of its values is not on its side."""
     places = np.zeros(len(columns[0]), np.int64)
     is_inside = np.ones(len(columns[0]), np.bool_)
     place_count = 1

@@ -11,7 +11,7 @@ from tableformat.deletes.matching.comparable_values import decoded
 from tableformat.keys.arrow_columns import single_array
 
 _CHUNK_ROWS_MIN: Final = 1 << 14
-"""Shorter chunks are put together: each is some forty array operations."""
+"""Shorter chunks are concatenated, because each chunk costs about forty array operations."""
 
 
 def key_chunks(columns: Sequence[pa.ChunkedArray]) -> Iterator[list[pa.ChunkedArray]]:

@@ -1,8 +1,8 @@
-"""Hashes of whole keys: one number for all columns of a row, equal where the keys are equal.
+"""Hashes of whole keys: one number for all columns of a row. Equal keys have equal hashes.
 
-Each column gives a word: a number itself, of longer values a hash of their bytes, of a dictionary-encoded column the
-word of the entry. A multiplication and a shift mix the words of a row. Values come as sort words, so what is
-equal by DA-4 to DA-6 is equal here; what is equal here has to be compared.
+Each column provides a word: a number itself, a hash of the bytes for longer values, or the word of the dictionary entry
+for a dictionary-encoded column. A multiplication and a shift mix the words of a row. Values are sort words, so values
+that are equal by DA-4 to DA-6 have equal words. Rows with equal hashes must still be compared.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _WORD_BYTES: Final = 8
 _NULL_WORD: Final = np.uint64(0x6A09E667F3BCC909)
 _SEED: Final = np.uint64(0xBB67AE8584CAA73B)
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
-"""Spreads numbers over the high bits: Knuth's multiplicative hash, the golden ratio of 64 bits."""
+"""The multiplier that spreads numbers over the high bits: Knuth's multiplicative hash, the golden ratio of 64 bits."""
 _HALF: Final = np.uint64(32)
 _SAMPLE_ROWS: Final = 4_096
 _ROWS_PER_VALUE: Final = 4
-"""Of the first rows, from which a dictionary of text costs less than it saves."""
+"""Rows per distinct value, among the first rows, from which a dictionary of the strings saves more than it costs."""
 _TEXT: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
@@ -41,16 +41,16 @@ class KeyWords:
 
     columns: tuple[SortWords, ...]
     level_counts: tuple[int, ...]
-    """For each column how many words tell the keys apart from every other value."""
+    """For each column, the number of words that distinguish the keys from every other value."""
     entries: tuple[Hashes | None, ...]
-    """For a dictionary-encoded column the word of each entry."""
+    """For a dictionary-encoded column, the word of each entry."""
 
     @classmethod
     def of(
         cls, columns: Sequence[pa.ChunkedArray], types: Sequence[PrimitiveType], keys: KeyWords | None = None
     ) -> KeyWords:
-        """`columns` are what `comparable` gives in the types; `keys` are what rows are compared with, None for keys
-        themselves."""
+        """`columns` are results of `comparable` in the types. `keys` are the keys that rows are compared with; None for
+        the keys themselves."""
         word_types = [LongType() if family_of(kind) is KeyFamily.FLOAT else kind for kind in types]
         words = tuple(
             sort_words_of(_coded(column), word_type, len(column))
@@ -60,7 +60,7 @@ class KeyWords:
         return cls(words, counts, tuple(map(_entry_words, words, counts)))
 
     def hashes(self, rows: slice) -> Hashes:
-        """A hash of each of the rows. Not for keys without columns."""
+        """A hash of each of the rows. Keys without columns are not supported."""
         hashes = np.full(rows.stop - rows.start, _SEED)
         for words, count, entries in zip(self.columns, self.level_counts, self.entries, strict=True):
             _mix(hashes, _column_words(words, count, entries, rows))
@@ -68,7 +68,7 @@ class KeyWords:
         return hashes
 
     def equal_rows(self, rows: NDArray[np.int64], keys: KeyWords, candidates: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """DA-4: for each of the rows whether it has the values of its candidate, null like any other."""
+        """DA-4: for each of the rows, whether its values equal the values of its candidate. Null equals null."""
         equal = np.arange(len(rows))
         for mine, other, count in zip(self.columns, keys.columns, keys.level_counts, strict=True):
             if mine.valid is not None or other.valid is not None:
@@ -84,8 +84,8 @@ class KeyWords:
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text that repeats as a dictionary: the words of a value are then made once, and most keys begin with names of
-    few."""
+    """Repeated strings as a dictionary, so that the words of a value are computed once. Most keys begin with one of a
+    few names."""
     if not any(is_kind(column.type) for is_kind in _TEXT) or len(column) < _SAMPLE_ROWS:
         return column
     is_repeated = pc.count_distinct(column.slice(0, _SAMPLE_ROWS)).as_py() * _ROWS_PER_VALUE <= _SAMPLE_ROWS
@@ -97,7 +97,7 @@ def _present(words: SortWords, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _mix(hashes: Hashes, words: Hashes) -> None:
-    """In place."""
+    """Mix the words into the hashes, in place."""
     hashes ^= words
     hashes *= _MULTIPLIER
     hashes ^= hashes >> _HALF
@@ -115,7 +115,7 @@ def _length(words: SortWords) -> int:
 
 
 def _column_words(words: SortWords, count: int, entries: Hashes | None, rows: slice) -> Hashes:
-    """One word for each of the rows. Not to be written to."""
+    """One word for each of the rows. The result must not be modified."""
     if isinstance(words, DictionaryWords):
         assert entries is not None, "the words of entries are made with the column"
         found = entries.take(words.indices[rows])
@@ -131,7 +131,7 @@ def _column_words(words: SortWords, count: int, entries: Hashes | None, rows: sl
 
 
 def _byte_words(words: ByteWords, count: int, rows: slice) -> Hashes:
-    """Of the length, then of eight bytes after the other as far as the value and the longest key have some."""
+    """A hash of each value: its length, mixed with its groups of eight bytes, up to the length of the longest key."""
     lengths = words.ends[rows] - words.starts[rows]
     found = lengths.view(np.uint64) ^ _SEED
     level_end = count - 1 if words.is_variable else count

@@ -1,4 +1,5 @@
-"""Distinct keys in which the keys of rows are looked up: by place where they lie close together, else by hash."""
+"""Distinct keys in which the keys of rows are looked up: by an array index if the keys are numbers in a narrow range,
+otherwise by hash."""
 
 from __future__ import annotations
 
@@ -23,22 +24,22 @@ class KeyIndex(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds, the values of the keys apart."""
+        """Memory of the index in bytes, without the values of the keys."""
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """Offsets, rising, of the rows that have the values of a key (DA-4), and the index of that key.
+        """Offsets, ascending, of the rows whose values equal a key (DA-4), and the index of that key.
 
-        `columns` are in the order of the types, each in its own type or one that it was promoted from, encoded as
-        dictionaries or not. Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for one of another kind.
+        `columns` are in the order of the types, each in its own type or in a type that was promoted to it, dictionary
+        encoded or not. Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for a column of another type.
         """
 
     def find_comparable(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """The same for columns that are `comparable` already."""
+        """Like `find`, for columns that are `comparable` already."""
 
 
 def index_keys(columns: Sequence[pa.ChunkedArray], types: Sequence[PrimitiveType]) -> tuple[KeyIndex, Rows, Rows]:
-    """The distinct keys among rows, for each of its keys a row that holds it, rising, and for each row its key.
+    """The distinct keys of rows, ascending example rows (one for each key), and the key of each row.
 
-    `columns` are what `comparable` gives, in `types`, without dictionaries; DA-4: null is equal to null.
+    `columns` are results of `comparable`, in `types`, without dictionaries. DA-4: null equals null.
     """
     return KeyBox.of(columns, types) or KeyTable.of(columns, types)

@@ -27,7 +27,7 @@ _FLAGS_PER_KEY: Final = 16
 _FLAG_BITS_MIN: Final = 12
 _FLAG_BITS_MAX: Final = 23
 _HASHED_AT_ONCE: Final = 1 << 15
-"""Rows whose words and hashes stay in the processor's cache."""
+"""Number of rows whose words and hashes stay in the processor's cache."""
 _HASH_BITS: Final = 64
 
 Rows = NDArray[np.int64]
@@ -39,22 +39,22 @@ class KeyTable:
 
     types: tuple[PrimitiveType, ...]
     words: KeyWords
-    """Of each key, in the order that they were given in: rows are mostly sorted as keys are."""
+    """The words of the keys, in their original order: rows are mostly sorted like the keys."""
     hashes: Hashes
-    """Rising. Keys that differ may share one."""
+    """The hashes of the keys, ascending. Different keys may have the same hash."""
     numbers: Rows
-    """For each hash the number of its key."""
+    """For each hash, the number of its key."""
     first: Rows
-    """By leading bits of a hash, the first place in `hashes` that begins with them or with larger ones; at the end the
-    number of keys."""
+    """For each value of the leading bits, the index of the first hash that begins with it or with a larger value; at
+    the end, the number of keys."""
     is_possible: NDArray[np.bool_]
-    """By more leading bits, whether some key's hash begins with them."""
+    """For each value of a longer prefix of bits, whether the hash of some key begins with it."""
 
     @classmethod
     def of(cls, columns: Sequence[pa.ChunkedArray], types: Sequence[PrimitiveType]) -> tuple[KeyTable, Rows, Rows]:
-        """The table, for each of its keys a row that holds it, rising, and for each row its key.
+        """The table, ascending example rows (one for each key), and the key of each row.
 
-        `columns` are what `comparable` gives, in `types`; DA-4: null is equal to null.
+        `columns` are results of `comparable`, in `types`. DA-4: null equals null.
         """
         words = KeyWords.of(columns, types)
         hashes = words.hashes(slice(0, len(columns[0])))
@@ -76,14 +76,14 @@ class KeyTable:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the table holds, the values of the keys apart."""
+        """Memory of the table in bytes, without the values of the keys."""
         return int(self.hashes.nbytes + self.numbers.nbytes + self.first.nbytes + self.is_possible.nbytes)
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """Offsets, rising, of the rows that have the values of a key, and the index of that key.
+        """Offsets, ascending, of the rows whose values equal a key, and the index of that key.
 
-        `columns` are in the order of the types, each in its own type or one that it was promoted from, encoded as
-        dictionaries or not. Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for one of another kind.
+        `columns` are in the order of the types, each in its own type or in a type that was promoted to it, dictionary
+        encoded or not. Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for a column of another type.
         """
         return self._find(
             [comparable(column, kind) for column, kind in zip(chunk, self.types, strict=True)]
@@ -91,7 +91,7 @@ class KeyTable:
         )
 
     def find_comparable(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
-        """The same for columns that are `comparable` already, as `of` takes them."""
+        """Like `find`, for columns that are `comparable` already, as for `of`."""
         return self._find(key_chunks(columns))
 
     def _find(self, chunks: Iterable[Sequence[pa.ChunkedArray]]) -> tuple[Rows, Rows]:
@@ -118,7 +118,8 @@ class KeyTable:
         return np.concatenate(rows), np.concatenate(found)
 
     def _look_up(self, words: KeyWords, rows: Rows, hashes: Hashes) -> tuple[Rows, Rows]:
-        """Those of the rows that have the values of a key, and the keys. All rows go one key further a round."""
+        """The rows whose values equal a key, and these keys. In each round, all remaining rows are compared with their
+        next key."""
         leading = (hashes >> _shift(len(self.first).bit_length() - 1)).view(np.int64)
         places, ends = self.first[leading], self.first[leading + 1]
         keys = np.full(len(rows), -1)

@@ -1,11 +1,12 @@
-"""Range deletes of several commits, asked which of them was the first to reach a row.
+"""Range deletes of several commits, to find which of them was the first to reach a row.
 
     7:        e----j            intervals   b-c  c-e  e-g  g-h  h-j
     5:    c------h                          3    3    3    5    7
     3:  b-----g                                  5    5    7
                                                       7
 
-A skyline (RD-9) keeps the newest number of each interval, which is all that a scan needs; here each keeps all of them.
+A skyline (RD-9) keeps the newest number of each interval, which is all that a scan needs. Here each interval keeps all
+of its numbers.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ class NumberedSpans:
     """Spans of one key that may overlap, cut into disjoint intervals. Immutable; thread-safe."""
 
     intervals: SpanArray
-    """Sorted and disjoint, without numbers: where at least one span is."""
+    """The intervals that at least one span covers: sorted, disjoint, without numbers."""
     cuts: pa.LargeBinaryArray
-    """RD-1: where intervals begin and end, encoded; rising."""
+    """RD-1: the encoded cuts where intervals begin and end, ascending."""
     deletes: DeleteNumbers
-    """By the cut that an interval begins at."""
+    """The numbers of the spans over each interval. The key is the cut where the interval begins."""
     field_ids: tuple[int, ...]
-    """The leading key columns that some cut binds: what has to be known of a row."""
+    """The leading key columns that some cut binds. Only these are needed of a row."""
 
     @staticmethod
     def of(spans: SpanArray, *, pairs_max: int) -> NumberedSpans | None:
-        """Of numbered spans; None where intervals times the spans over each are more than `pairs_max`."""
+        """The intervals of numbered spans. None if there are more than `pairs_max` pairs of an interval and a span over
+        it."""
         assert spans.sequence_numbers is not None, "spans have numbers once they are loaded (RD-8)"
         ranks = rank_cuts(spans.lower, spans.upper)
         lengths = np.maximum(ranks.upper - ranks.lower, 0)

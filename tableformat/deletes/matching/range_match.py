@@ -36,7 +36,7 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 def rows_below(boundaries: Boundaries, columns: Sequence[SortWords], row_count: int) -> Rows:
-    """For each boundary the number of rows below it. Rows are sorted by the key, nulls first."""
+    """For each boundary, the number of rows below it. Rows are sorted by the key, nulls first."""
     first = np.zeros(len(boundaries), np.int64)
     end = np.full(len(boundaries), row_count, np.int64)
     for position, (boundary, rows) in enumerate(zip(boundaries.columns, columns, strict=False)):
@@ -60,7 +60,7 @@ class _Level:
 
 
 def _narrow(boundary: BoundaryColumn, rows: SortWords, active: Rows, first: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """The ranges [first, end) cut down to the rows whose value in this column equals the boundary's."""
+    """The ranges [first, end), narrowed to the rows whose value in this column equals the boundary's."""
     comparable = np.arange(len(active))
     if boundary.has_null or rows.valid is not None:
         present = boundary.valid()[active]
@@ -77,15 +77,15 @@ def _narrow(boundary: BoundaryColumn, rows: SortWords, active: Rows, first: Rows
 
 
 def _narrow_by_null(rows: SortWords, present: Flags, first: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """The ranges cut down to null rows for null boundaries and to the others for the others."""
+    """The ranges, narrowed to null rows for null boundaries and to other rows for other boundaries."""
     if rows.valid is None:
         return first, np.where(present, end, first)
     return _equal_range(_Level(NumberWords(rows.valid, None), 0, 1), present.astype(np.int64), first, end)
 
 
 def _equal_range(level: _Level, needles: Codes, first: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """The rows of each range [first, end) whose sort word equals the needle; equal needles of equal ranges are searched
-    once."""
+    """The rows of each range [first, end) whose sort word equals the needle. Equal needles in equal ranges are searched
+    only once."""
     is_new = np.ones(len(needles), np.bool_)
     is_new[1:] = (needles[1:] != needles[:-1]) | (first[1:] != first[:-1]) | (end[1:] != end[:-1])
     needles, first, end = needles[is_new], first[is_new], end[is_new]
@@ -110,7 +110,7 @@ def _end_of_equal(level: _Level, needles: Codes, left: Rows, end: Rows) -> Rows:
 
 
 def _bisect(level: _Level, needles: Codes, first: Rows, end: Rows, *, past_equal: bool) -> Rows:
-    """For each needle the first row of its range that is not below it, or (past_equal) that is above it."""
+    """For each needle, the first row of its range that is not below it, or (past_equal) that is above it."""
     low, high = first.copy(), end.copy()
     searching = np.flatnonzero(low < high)
     while len(searching):
@@ -124,7 +124,7 @@ def _bisect(level: _Level, needles: Codes, first: Rows, end: Rows, *, past_equal
 
 
 def _whole_int64_column(sort_words: SortWords, first: Rows, end: Rows) -> Codes | None:
-    """The column itself when numpy's own search applies: int64 without nulls, every range the whole column."""
+    """The column itself if numpy's own search can be used: int64 without nulls, and every range is the whole column."""
     if not isinstance(sort_words, NumberWords) or sort_words.valid is not None or sort_words.values.dtype != np.int64:
         return None
     is_whole = bool((first == 0).all() and (end == len(sort_words.values)).all())
@@ -132,19 +132,20 @@ def _whole_int64_column(sort_words: SortWords, first: Rows, end: Rows) -> Codes 
 
 
 KeyColumn: TypeAlias = pa.Array | pa.ChunkedArray | None
-"""One key column of a file; None: null in every row."""
+"""One key column of a file; None if it is null in every row."""
 
 _BATCH_ROWS: Final = 1 << 16
-"""Rows walked through the trie at once: their sort words and indexes stay in the processor's cache."""
+"""Number of rows that walk through the trie at once: their sort words and indexes stay in the processor's cache."""
 
 
 def deleted_runs(
     columns: Sequence[KeyColumn], spans: SpanArray, *, row_count: int | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """RD-1, RD-11: the runs [start, end) of deleted rows of a file sorted by the key, nulls first; sorted and disjoint.
+    """RD-1, RD-11: the runs [start, end) of deleted rows, sorted and disjoint. The file is sorted by the key, nulls
+    first.
 
-    `columns` are the spans' key columns in key order, further ones are ignored; they may be of types that promote to
-    the key's. `row_count` is needed only when every column is None. O(spans * log rows).
+    `columns` are the spans' key columns in key order; further columns are ignored. They may have types that promote to
+    the key's. `row_count` is needed only if every column is None. O(spans * log rows).
 
     >>> from pyiceberg.types import LongType
     >>> from tableformat.deletes.spans.spans import spans_of_prefixes
@@ -170,7 +171,7 @@ def deleted_runs(
 
 
 def deleted_mask(columns: Sequence[KeyColumn], spans: SpanArray, *, row_count: int | None = None) -> Flags:
-    """RD-1: for rows in any order, True where the row is deleted. Arguments as for `deleted_runs`.
+    """RD-1: for rows in any order, whether each row is deleted. The arguments are the same as for `deleted_runs`.
 
     >>> from pyiceberg.types import LongType
     >>> from tableformat.deletes.spans.spans import spans_of_prefixes
