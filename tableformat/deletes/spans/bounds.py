@@ -1,4 +1,4 @@
-"""Bounds in manifest entries: of the keys of a data file (RD-10), and of the keys that a range delete file deletes."""
+"""Bounds in manifest entries: of the keys in a data file (RD-10), and of the keys that a range delete file deletes."""
 
 from __future__ import annotations
 
@@ -32,20 +32,22 @@ class KeyBounds:
 
 
 def key_bounds(data: DataFile, key: KeyColumns) -> KeyBounds:
-    """RD-10: the tightest cuts that the file's counts and bounds prove; a side stops at the first column it knows
-    nothing of.
+    """RD-10: the tightest cuts that the file's counts and bounds prove. Each side ends before the first column that is
+    unknown.
 
-    A column is known by its null count (a file written before the column was added has none: it may read as null or as
-    a default). With nulls the lower side is null; all null, the upper side too. Floats also need a NaN count: unknown,
-    neither side is known, above 0, NaN tops every bound. UUIDs of a file that may have several row groups are known as
-    far as `uuid_bound` says. CorruptFileError when the bytes of a bound that is needed are
-    no value of the column.
+    - A column without a null count is unknown: a file written before the column was added reads as null or as a
+      default.
+    - With nulls, the lower side is null. If all values are null, the upper side is null too.
+    - Floats also need a NaN count. Without it both sides are unknown. If it is above 0, NaN is above every bound.
+    - UUIDs of a file that may have several row groups are known as far as `uuid_bound` proves.
+
+    Raises CorruptFileError if the bytes of a needed bound are not a value of the column.
     """
     return KeyBounds(_side(data, key, is_upper=False), _side(data, key, is_upper=True) + AFTER_MARKER)
 
 
 def _side(data: DataFile, key: KeyColumns, *, is_upper: bool) -> bytes:
-    """The encoded values of one side, of the leading columns that it knows; the bounds of others are not looked at."""
+    """The encoded values of one side, for the leading columns that are known. Bounds of other columns are not read."""
     side = b""
     for field_id, key_type in zip(key.field_ids, key.types, strict=True):
         value = _column_bound(data, field_id, key_type, is_upper=is_upper)
@@ -56,7 +58,7 @@ def _side(data: DataFile, key: KeyColumns, *, is_upper: bool) -> bytes:
 
 
 def _column_bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: bool) -> bytes | None:
-    """Encoded smallest or largest value of a column, None where unknown."""
+    """The encoded smallest or largest value of a column; None if it is unknown."""
     nulls = null_count(data, field_id)
     if nulls is None:
         return None
@@ -90,19 +92,16 @@ def _bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: 
 def entry_bounds(spans: SpanArray) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """FM-15: bounds by field id, in Iceberg's single-value form, of the key values that the spans can delete.
 
-    A column is bounded only where every span binds all columns before it to one value (equal in its lower and upper
-    cut):
+    A column has bounds only if every span binds each column before it to one value (equal in its lower and upper cut):
 
-    - lower: every lower cut binds the column to a value. One that leaves it open or binds null lets nulls in, which
-    bounds
-      cannot express: then neither side is given.
-    - upper: every upper cut binds the column to a value. The value itself is the bound, on whichever side of it the
-    cut lies.
-    - a float column has both bounds or none, and none with NaN: an open upper side takes NaN in, which bounds leave
-    out.
+    - lower: every lower cut binds the column to a value. A cut that leaves it open or binds null includes nulls. Bounds
+      cannot express this, so the column has neither bound.
+    - upper: every upper cut binds the column to a value. This value is the bound, whether the cut is before or after
+      it.
+    - A float column has both bounds or none, and none with NaN: an open upper side includes NaN, which bounds exclude.
 
-    So a file whose column has no value within the bounds, nulls and NaN disregarded, has no row that the spans delete.
-    Text and binary are truncated as in data files.
+    So a file whose column has no value within the bounds, apart from nulls and NaN, has no row that the spans delete.
+    Strings and binaries are truncated as in data files.
     """
     lower_bounds: dict[int, bytes] = {}
     upper_bounds: dict[int, bytes] = {}
@@ -127,7 +126,7 @@ def entry_bounds(spans: SpanArray) -> tuple[dict[int, bytes], dict[int, bytes]]:
 def _extreme(
     cuts: CutArray, position: int, key_type: PrimitiveType, encoded: pa.LargeBinaryArray, *, largest: bool
 ) -> bytes | None:
-    """The smallest or largest value that the cuts bind the column to; None when one of them binds no value."""
+    """The smallest or largest value that the cuts bind the column to; None if one of them binds no value."""
     column = cuts.columns[position]
     if (cuts.depth <= position).any() or column.null_count:
         return None

@@ -30,24 +30,24 @@ from tableformat.metadata.content_file import DataFile
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 _FRAGMENTS_AT_ONCE: Final = 1 << 20
-"""Fragments that are compared with the numbers of files together: bounds the memory for that."""
+"""Maximum number of fragments that are compared with the numbers of files at once, to bound the memory."""
 _SPANS_OF_FILES_MAX: Final = 200_000
-"""Spans of all files of a plan together up to which each file gets its own."""
+"""Maximum number of spans of all files of a plan together with which each file gets its own spans."""
 _FEW_SPANS_OF_FILES: Final = 20_000
 """Up to this total, each file always gets its own spans."""
 _SPANS_OF_A_FILE: Final = 256
-"""Up to so many for each file, between these two. With more of them it is quicker to look up rows than spans."""
+"""Maximum average number for each file, between these two totals. With more spans, looking up rows is faster."""
 
 
 class Coverage(Enum):
-    """RD-10: what range deletes mean for a data file, and so whether it has to be opened for them."""
+    """RD-10: the effect of range deletes on a data file, which decides whether it must be opened for them."""
 
     CLEAN = "clean"
     """No row can be deleted."""
     COVERED = "covered"
     """Every row is deleted; the file need not be opened."""
     PARTIAL = "partial"
-    """Rows decide."""
+    """The rows must be compared with the spans."""
 
 
 def classify(fragments: SpanArray, data: DataFile) -> tuple[Coverage, SpanArray]:
@@ -56,8 +56,8 @@ def classify(fragments: SpanArray, data: DataFile) -> tuple[Coverage, SpanArray]
 
 
 def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[tuple[Coverage, SpanArray]]:
-    """RD-2, RD-10: for each file its coverage and the spans that its rows must be compared with; see `classify_bounds`.
-    Clean files get none."""
+    """RD-2, RD-10: for each file, its coverage and the spans that its rows must be compared with; see
+    `classify_bounds`. Clean files have no spans."""
     results = [(Coverage.CLEAN, fragments.slice(0, 0))] * len(data_files)
     if len(fragments) and data_files:
         numbers = np.fromiter((committed_sequence_number(data) for data in data_files), np.int64, len(data_files))
@@ -84,12 +84,12 @@ def _bounds_of(data_files: Sequence[DataFile], key: KeyColumns) -> KeyBoundColum
 def classify_bounds(
     fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
 ) -> dict[int, tuple[Coverage, SpanArray]]:
-    """RD-2, RD-10: by index, ascending, each file that is not clean, with the spans that its rows must be compared
-    with.
+    """RD-2, RD-10: each file that is not clean, with the spans that its rows must be compared with, by index,
+    ascending.
 
     `fragments` are a skyline: sorted, disjoint, numbered. `numbers` are the data sequence numbers of the files. The
-    spans are newer than the file, touch its bounds (RD-12) and are coalesced; they carry the smallest number of what
-    they were made of. Files that need the same spans share them.
+    spans of a file are newer than it and touch its bounds (RD-12). Adjacent fragments are joined and get their smallest
+    number. Files that need the same spans share them.
     """
     verdicts, wanted, index = _classified(fragments, bounds, numbers)
     shared = _spans_of(fragments, index, set(wanted.values()))
@@ -118,7 +118,7 @@ def classify_for_plan(
 def _classified(
     fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
 ) -> tuple[dict[int, Coverage], dict[int, _Wanted], Skyline]:
-    """By index, ascending, of each file that is not clean: its verdict, and which spans it needs."""
+    """Each file that is not clean, by index, ascending: its verdict, and the spans that it needs."""
     index = Skyline(fragments)
     if len(fragments) == 0 or len(numbers) == 0:
         return {}, {}, index
@@ -155,7 +155,7 @@ def _is_covered(
     last: Indices,
     reached: Indices,
 ) -> npt.NDArray[np.bool_]:
-    """For each reached file whether the fragments that touch it hold all its keys without a gap."""
+    """For each reached file, whether the fragments that touch it cover all its keys without a gap."""
     chosen, begin, end = pa.array(reached), first[reached], last[reached] - 1
     holds_lower = pc.less_equal(fragments.lower.encoded.take(pa.array(begin)), bounds.lower.take(chosen))
     holds_upper = pc.less_equal(bounds.upper.take(chosen), fragments.upper.encoded.take(pa.array(end)))
@@ -165,8 +165,8 @@ def _is_covered(
 
 
 _Wanted: TypeAlias = tuple[int, int, int | None]
-"""A range of fragments, and the number than which its spans must be newer. None selects all of them; none of these
-touch."""
+"""A range of fragments, and the number that its spans must exceed. None selects all fragments, which then do not touch.
+"""
 
 
 def _spans_of(fragments: SpanArray, index: Skyline, wanted: Iterable[_Wanted]) -> dict[_Wanted, SpanArray]:

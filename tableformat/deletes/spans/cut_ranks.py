@@ -1,4 +1,4 @@
-"""Ranks of cuts: small integers in the order of the cuts, so that span algebra is integer arithmetic."""
+"""Ranks of cuts: small integers in the order of the cuts, so that the span algebra is integer arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tableformat.deletes.spans.cuts import CutArray
 from tableformat.keys.sort_words import ByteWords, level_count, sort_words_of
 
 _MAX_SORT_LEVELS: Final = 4
-"""Up to this many sort words numpy sorts them in half the time that Arrow needs for the byte strings."""
+"""Maximum number of sort words up to which numpy sorts them in half the time that Arrow needs for the byte strings."""
 _WORD_BYTES: Final = 8
 _ALL_BITS: Final = (1 << 64) - 1
 
@@ -29,7 +29,7 @@ class CutRanks:
     rank_count: int
     _all_cuts: CutArray
     _holder: npt.NDArray[np.int64]
-    """For each rank the index of a cut that has it."""
+    """For each rank, the index of a cut with this rank."""
 
     def cuts_at(self, ranks: npt.NDArray[np.int64]) -> CutArray:
         """One cut for each of the given ranks."""
@@ -37,7 +37,7 @@ class CutRanks:
 
 
 def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
-    """RD-1: the ranks of the lower and upper cuts of n spans, of one key, in the common order of all of them."""
+    """RD-1: the ranks of the lower and upper cuts of n spans of one key, in the common order of all cuts."""
     cuts = CutArray.concat([lower, upper])
     order, is_new = _sorted_order(cuts.encoded)
     rank_in_order = np.cumsum(is_new)
@@ -49,7 +49,7 @@ def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
 
 
 def _sorted_order(encoded: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The indices in the order of the values, and whether each value there differs from the one before."""
+    """The indices in the order of the values, and for each of them whether its value differs from the previous one."""
     by_word = _order_by_one_word(encoded)
     if by_word is not None:
         return by_word
@@ -72,8 +72,8 @@ def _sorted_order(encoded: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], 
 def _order_by_one_word(
     encoded: pa.LargeBinaryArray,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
-    """The same where eight bytes tell all of them apart, behind a beginning that all have, as cuts through a column of
-    numbers do; None where they do not.
+    """The same for strings that differ only in eight bytes after a common prefix, such as the cuts of a column of
+    numbers. None for other strings.
 
     >>> order, is_new = _order_by_one_word(pa.array([b"key 7", b"key 3", b"key 7"], pa.large_binary()))
     >>> order[0], is_new.tolist()

@@ -4,7 +4,7 @@
     after(A, 3)    just above every key that begins with (A, 3)
     before()       below everything          after()     above everything
 
-No successor of a value is ever computed, so that strings, nulls and maximum values need no special case.
+The successor of a value is never computed, so strings, nulls and maximum values need no special case.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class CutArray:
 
     key: KeyColumns
     columns: tuple[pa.Array, ...]
-    """One array of n values for each key column, in the Arrow types of `arrow_type_of`; meaningless from `depth` on."""
+    """One array of n values for each key column, in the Arrow types of `arrow_type_of`. Values from `depth` on have no
+    meaning."""
     depth: npt.NDArray[np.int8]
-    """How many leading columns each cut binds, 0 to len(key)."""
+    """The number of leading columns that each cut binds, 0 to len(key)."""
     after: npt.NDArray[np.bool_]
-    """True: above the keys that begin with the bound values; False: below them."""
+    """Whether the cut is above the keys that begin with the bound values; otherwise it is below them."""
 
     def __post_init__(self) -> None:
         count = len(self.depth)
@@ -88,7 +89,7 @@ class CutArray:
 
     @cached_property
     def digest(self) -> bytes:
-        """A few bytes that arrays of the same cuts have in common, and others do not."""
+        """A short hash, equal for arrays with the same cuts."""
         digest = hashlib.blake2b(digest_size=20)
         digest.update(np.asarray(pc.binary_length(self.encoded)).tobytes())
         digest.update(value_bytes(self.encoded).tobytes())
@@ -102,7 +103,7 @@ class CutArray:
         return taken._known_as(self.encoded.take(chosen)) if "encoded" in self.__dict__ else taken
 
     def above_prefixes(self) -> CutArray:
-        """Of cuts below some prefixes, the cuts above the same prefixes (RD-1)."""
+        """For cuts below some prefixes, the cuts above the same prefixes (RD-1)."""
         assert not self.after.any(), "cuts below prefixes are turned, not others"
         above = CutArray(self.key, self.columns, self.depth, np.ones(len(self), np.bool_))
         return above._known_as(join_pieces([self.encoded, _AFTER])) if "encoded" in self.__dict__ else above
@@ -114,13 +115,13 @@ class CutArray:
         return part._known_as(self.encoded.slice(start, stop - start)) if "encoded" in self.__dict__ else part
 
     def _known_as(self, encoded: pa.LargeBinaryArray) -> CutArray:
-        """The same cuts, with what `encoded` would find: parts of cuts that were compared are compared again."""
+        """Set `encoded`, because it is known. Cuts that were compared before are usually compared again."""
         self.__dict__["encoded"] = encoded
         return self
 
     @staticmethod
     def concat(arrays: Sequence[CutArray]) -> CutArray:
-        """All cuts in the order given; at least one array, all of one key."""
+        """All cuts in the given order. At least one array is required, and all must have the same key."""
         key = arrays[0].key
         assert all(array.key.types == key.types for array in arrays), "cuts of different keys have no common order"
         columns = tuple(pa.concat_arrays([array.columns[position] for array in arrays]) for position in range(len(key)))
@@ -132,9 +133,8 @@ class CutArray:
 
 
 def cuts_at_prefixes(key: KeyColumns, leading: Sequence[pa.Array], *, after: bool) -> CutArray:
-    """A cut on the same side of every prefix; `leading` are the bound columns in key order and in the key's Arrow
-    types.
-    """
+    """A cut on the same side of every prefix. `leading` are the bound columns in key order, in the Arrow types of the
+    key."""
     count = len(leading[0])
     free = [pa.nulls(count, arrow_type_of(key_type)) for key_type in key.types[len(leading) :]]
     depth = np.full(count, len(leading), np.int8)
@@ -142,12 +142,12 @@ def cuts_at_prefixes(key: KeyColumns, leading: Sequence[pa.Array], *, after: boo
 
 
 def cut_before(key: KeyColumns, values: tuple[Any, ...]) -> CutArray:
-    """RD-1: the one cut below every key that begins with the Python values; None among them is null."""
+    """RD-1: the cut below all keys that begin with the Python values. None is the null value."""
     return _cut(key, values, after=False)
 
 
 def cut_after(key: KeyColumns, values: tuple[Any, ...]) -> CutArray:
-    """RD-1: the one cut above every key that begins with the Python values; None among them is null."""
+    """RD-1: the cut above all keys that begin with the Python values. None is the null value."""
     return _cut(key, values, after=True)
 
 

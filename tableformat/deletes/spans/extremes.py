@@ -9,10 +9,11 @@ import numpy.typing as npt
 def extremes(
     better: np.ufunc, numbers: npt.NDArray[np.int64], first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """For each range first to last the largest (np.maximum) or smallest (np.minimum) of `numbers`, which are not empty.
+    """For each range from first to last, the largest (np.maximum) or smallest (np.minimum) of `numbers`, which are not
+    empty.
 
-    Arbitrary for an empty range. Doubling: after step j entry i stands for numbers i to i + 2**j; a range is two
-    overlapping such blocks.
+    The result is arbitrary for an empty range. Algorithm (doubling): after step j, entry i stands for numbers i to i +
+    2**j. A range is two overlapping blocks of this size.
     """
     begin = np.minimum(first, len(numbers) - 1)
     lengths = np.maximum(last - begin, 1)

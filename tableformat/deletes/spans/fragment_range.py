@@ -33,7 +33,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Skyline:
-    """RD-9: sorted, disjoint, numbered fragments, prepared for questions about ranges of them."""
+    """RD-9: sorted, disjoint, numbered fragments, prepared for queries about ranges of them."""
 
     fragments: SpanArray
 
@@ -45,7 +45,7 @@ class Skyline:
 
     @cached_property
     def gap_count(self) -> Indices:
-        """For each fragment how many gaps in the key space lie between fragment 0 and it."""
+        """For each fragment, the number of gaps in the key space between fragment 0 and it."""
         lower, upper = self.fragments.lower.encoded, self.fragments.upper.encoded
         gaps = np.zeros(len(self.fragments), np.int64)
         gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
@@ -53,27 +53,27 @@ class Skyline:
 
     @cached_property
     def begins(self) -> SortedStrings:
-        """Where the fragments begin, to look keys up in."""
+        """The cuts where the fragments begin, for lookups of keys."""
         return SortedStrings.of(self.fragments.lower.encoded)
 
     @cached_property
     def depth(self) -> int:
-        """How many leading columns some cut binds."""
+        """The number of leading columns that some cut binds."""
         return int(max(self.fragments.lower.depth.max(), self.fragments.upper.depth.max()))
 
     @cached_property
     def digest(self) -> bytes:
-        """A few bytes that skylines of the same fragments and numbers have in common, and others do not."""
+        """A short hash, equal for skylines with the same fragments and numbers."""
         return self.digest_of(0, len(self.fragments))
 
     def digest_of(self, begin: int, end: int) -> bytes:
-        """The same of some of the fragments, wherever they are in a skyline."""
+        """The same hash for some of the fragments, independent of their position in the skyline."""
         fragments = self.fragments.slice(begin, end)
         parts = (fragments.lower.digest, fragments.upper.digest, self.numbers[begin:end].tobytes())
         return hashlib.blake2b(b"".join(parts), digest_size=20).digest()
 
     def gaps_inside(self, first: Indices, last: Indices) -> Indices:
-        """How many neighbours in each range do not touch; arbitrary for an empty range."""
+        """The number of adjacent fragments in each range that do not touch; arbitrary for an empty range."""
         begin = np.minimum(first, len(self.numbers) - 1)
         return self.gap_count[last - 1] - self.gap_count[begin]
 
@@ -82,8 +82,8 @@ class Skyline:
         return extremes(better, self.numbers, first, last)
 
     def joined_spans(self, begins: Indices, ends: Indices, numbers: Indices) -> list[SpanArray]:
-        """RD-2: for each range what is newer than its number, touching ones joined; at least one fragment is, in
-        each."""
+        """RD-2: for each range, the fragments that are newer than its number, with touching ones joined. Each range
+        must have at least one newer fragment."""
         lengths = ends - begins
         range_of = np.repeat(np.arange(len(begins)), lengths)
         newer = expanded(begins, ends)
@@ -101,8 +101,8 @@ class Skyline:
 
 @dataclass(frozen=True, eq=False)
 class FragmentRange:
-    """RD-2: the fragments from `begin` to `end` that are newer than `newer_than`; one is, at least. Pickled it is the
-    spans that it stands for."""
+    """RD-2: the fragments from `begin` to `end` that are newer than `newer_than`. There is at least one. It is pickled
+    as the spans that it stands for."""
 
     skyline: Skyline
     begin: int
@@ -110,14 +110,14 @@ class FragmentRange:
     newer_than: int
 
     def __len__(self) -> int:
-        """How many fragments it looks at, newer ones or not."""
+        """The number of fragments in the range, including older ones."""
         return self.end - self.begin
 
     def __reduce__(self) -> tuple[Callable[..., SpanArray], tuple[Any, ...]]:
         return _unpickled, (self.spans(),)
 
     def spans(self) -> SpanArray:
-        """Sorted, disjoint, and newer than the file."""
+        """The spans: sorted, disjoint, and newer than the file."""
         begin, end, number = (np.array([each]) for each in (self.begin, self.end, self.newer_than))
         return self.skyline.joined_spans(begin, end, number)[0]
 
@@ -127,7 +127,7 @@ RangeDeletes: TypeAlias = SpanArray | FragmentRange
 
 
 def spans_of(deletes: RangeDeletes) -> SpanArray:
-    """As spans, sorted and disjoint."""
+    """The deletes as spans, sorted and disjoint."""
     return deletes.spans() if isinstance(deletes, FragmentRange) else deletes
 
 

@@ -28,7 +28,7 @@ _VALUE = pa.scalar(VALUE_MARKER, pa.large_binary())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyBoundColumns:
-    """`KeyBounds` of n files."""
+    """The `KeyBounds` of n files."""
 
     lower: pa.LargeBinaryArray
     upper: pa.LargeBinaryArray
@@ -44,8 +44,8 @@ class _Side:
 
 
 def key_bound_columns(files: DataColumns, key: KeyColumns) -> KeyBoundColumns:
-    """RD-10: for each file what `key_bounds` proves. CorruptFileError when a bound's bytes are no value of the
-    column."""
+    """RD-10: for each file, the bounds that `key_bounds` proves. Raises CorruptFileError if the bytes of a bound are
+    not a value of the column."""
     count = len(files)
     is_odd = np.zeros(count, np.bool_)
     is_lower_open, is_upper_open = is_odd.copy(), is_odd.copy()
@@ -64,7 +64,8 @@ def key_bound_columns(files: DataColumns, key: KeyColumns) -> KeyBoundColumns:
 def _with_odd(
     bounds: KeyBoundColumns, files: DataColumns, key: KeyColumns, rows: npt.NDArray[np.int64]
 ) -> KeyBoundColumns:
-    """Files with bounds that columns do not hold, one by one: wrong ones, and dates beyond all timestamps."""
+    """Compute one by one the files whose bounds the arrays cannot hold: invalid bounds, and dates beyond all
+    timestamps."""
     found = [key_bounds(data, key) for data in data_files(files, rows)]
     mask = np.zeros(len(files), np.bool_)
     mask[rows] = True
@@ -108,7 +109,7 @@ def _column(files: DataColumns, field_id: int, key_type: PrimitiveType) -> tuple
 
 
 def _as_far_as_proved(side: _Side, files: DataColumns, field_id: int, *, is_upper: bool) -> _Side:
-    """Of UUIDs: of files that may have several row groups what `uuid_bound` says."""
+    """For UUIDs in files that may have several row groups, the bounds that `uuid_bound` proves."""
     row_group_counts = pc.fill_null(pc.list_value_length(files.batch["split_offsets"]), 0)
     is_whole = np.asarray(row_group_counts) == 1
     stored = files.metric("upper_bounds" if is_upper else "lower_bounds", field_id).values
@@ -119,7 +120,7 @@ def _as_far_as_proved(side: _Side, files: DataColumns, field_id: int, *, is_uppe
 
 
 def _encoded(stored: pa.BinaryArray, key_type: PrimitiveType, *, is_upper: bool) -> _Side:
-    """RD-4: marker and payload of stored bounds, as `single_value.encode_bound` gives them one by one."""
+    """RD-4: marker and payload of stored bounds. `single_value.encode_bound` computes the same for one bound."""
     is_stored = np.asarray(stored.is_valid())
     family = family_of(key_type)
     if family is KeyFamily.FIXED_BYTES:

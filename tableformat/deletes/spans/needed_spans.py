@@ -29,10 +29,10 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def needed_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> npt.NDArray[np.bool_]:
-    """RD-2, RD-10, RD-12: for each fragment of a skyline whether its keys meet the bounds of a data file older than it.
+    """RD-2, RD-10, RD-12: for each fragment of a skyline, whether its keys meet the bounds of an older data file.
 
-    `data_files` are all live ones in the scope of the spans. The oldest data file over each fragment is found like the
-    newest span over an interval: a skyline upside down.
+    `data_files` are all live files in the scope of the spans. The oldest data file over each fragment is found like the
+    newest span over an interval, with an inverted skyline.
     """
     numbers = fragments.sequence_numbers
     assert numbers is not None, "a skyline has sequence numbers"
@@ -71,7 +71,7 @@ def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> Sp
 def _met_fragments(
     fragments: SpanArray, data_files: Sequence[DataFile]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """RD-10: for each data file the first fragment that its bounds meet, the one after the last, and its number."""
+    """RD-10: for each data file, the first fragment that its bounds meet, the end of this range, and its number."""
     bounds = [key_bounds(data, fragments.key) for data in data_files]
     searchable = SearchableSpans.of(fragments, len(bounds))
     first, last = searchable.touching([file.lower for file in bounds], [file.upper for file in bounds])
@@ -81,10 +81,10 @@ def _met_fragments(
 def spans_still_needed(
     spans: SpanArray, fragments: SpanArray, is_needed: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """RD-9: for each span whether a needed fragment is made of it, and whether any fragment is.
+    """RD-9: for each span, whether a needed fragment is made of it, and whether any fragment is.
 
-    `fragments` are the skyline of spans among which these are, so no fragment within a span is older than it; where all
-    are newer the span is covered and deletes nothing of its own.
+    `fragments` are the skyline of spans that include these, so no fragment within a span is older than it. If all of
+    them are newer, the span is covered and deletes nothing itself.
     """
     numbers, fragment_numbers = spans.sequence_numbers, fragments.sequence_numbers
     assert numbers is not None, "spans need their sequence numbers before they are compared (RD-8)"

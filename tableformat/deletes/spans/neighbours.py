@@ -19,8 +19,8 @@ from tableformat.deletes.spans.spans import SpanArray
 def joined_neighbours(spans: SpanArray) -> SpanArray:
     """RD-14: the same keys in fewer spans. `spans` are sorted and disjoint.
 
-    Two of one sequence number are one where, behind the same values, the upper cut of the first lies above a whole
-    number and the lower cut of the other below the next whole number.
+    Two spans with one sequence number are joined if they have the same values before the last bound column, the upper
+    cut of the first is after an integer, and the lower cut of the second is before the next integer.
 
     >>> from pyiceberg.types import LongType
     >>> from tableformat.deletes.spans.spans import spans_of_prefixes
@@ -42,7 +42,7 @@ def joined_neighbours(spans: SpanArray) -> SpanArray:
 
 
 def _touches_next(spans: SpanArray) -> npt.NDArray[np.bool_]:
-    """For each span but the last whether no key lies between it and the next one, of the same sequence number."""
+    """For each span except the last, whether the next one has the same number and no key lies between them."""
     count = len(spans)
     above, below = spans.upper.slice(0, count - 1), spans.lower.slice(1, count)
     faces = above.after & ~below.after & (above.depth == below.depth)
@@ -59,7 +59,8 @@ def _touches_next(spans: SpanArray) -> npt.NDArray[np.bool_]:
 
 
 def _is_successor(numbers: pa.Array, others: pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether the other is the next whole number; not for nulls. The largest has none: one that wraps is smaller."""
+    """Whether the other value is the next integer; False for nulls. The successor of the largest integer would wrap to
+    the smallest one, which cannot follow in sorted spans."""
     if numbers.null_count or others.null_count:
         are_valid = np.asarray(pc.and_(numbers.is_valid(), others.is_valid()))
         return are_valid & _is_successor(numbers.fill_null(0), others.fill_null(0))
@@ -71,7 +72,7 @@ def _is_successor(numbers: pa.Array, others: pa.Array) -> npt.NDArray[np.bool_]:
 def _begin_alike(
     cuts: CutArray, others: CutArray, column_count: int, indices: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """For each index whether the first columns of both cuts are bound to the same values; null equals null."""
+    """For each index, whether the first columns of both cuts are bound to the same values. Null equals null."""
     alike = np.ones(len(indices), np.bool_)
     chosen = pa.array(indices)
     for column, other in zip(cuts.columns[:column_count], others.columns[:column_count], strict=True):

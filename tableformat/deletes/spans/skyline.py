@@ -18,13 +18,12 @@ from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.spans import INHERITED, SpanArray
 
 NOTHING = np.int64(-1)
-"""Below every sequence number; fragments with it are gaps."""
+"""A number below every sequence number. Fragments with it are gaps."""
 
 
 def skyline(spans: SpanArray) -> SpanArray:
-    """RD-9: sorted disjoint fragments, each with the newest number over it; empty spans vanish, equal neighbours are
-    one.
-    """
+    """RD-9: sorted disjoint fragments, each with the newest number over it. Empty spans are removed, and adjacent
+    fragments with equal numbers are joined."""
     numbers = spans.sequence_numbers
     assert numbers is not None, "spans need their sequence numbers before they are compared (RD-8)"
     assert not (numbers == INHERITED).any(), "a span still inherits its sequence number (RD-8)"
@@ -42,10 +41,10 @@ def skyline(spans: SpanArray) -> SpanArray:
 def newest_per_interval(
     lower: npt.NDArray[np.int64], upper: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], interval_count: int
 ) -> npt.NDArray[np.int64]:
-    """The largest number over each interval [rank, rank + 1); NOTHING where no span is. Numbers are 0 or more.
+    """The largest number over each interval [rank, rank + 1); NOTHING if no span covers it. Numbers are 0 or more.
 
-    The picture of the module: b, c, e, g, h, j, p, s are the ranks 0 to 7. A span of three intervals is two blocks of
-    two, so it begins on the level of blocks of two: [2, 5) with number 7 is the blocks [2, 4) and [3, 5).
+    In the diagram of the module, b, c, e, g, h, j, p, s are the ranks 0 to 7. A span of three intervals is two blocks
+    of two, so it begins on the level of blocks of two: [2, 5) with number 7 is the blocks [2, 4) and [3, 5).
 
         blocks of two, by their first interval     3 5 7 7 - - -
         intervals: a block's number for both       3 5 7 7 7 - -
@@ -63,7 +62,7 @@ def newest_per_interval(
     levels = np.frexp((upper - lower).astype(np.float64))[1] - 1
     for level in range(int(levels.max()), -1, -1):
         block = 1 << level
-        # Blocks of the level above begin at i and i + block of this one.
+        # Blocks of the higher level begin at i and at i + block of this level.
         halves = newest.copy()
         if block < interval_count:
             np.maximum(halves[block:], newest[:-block], out=halves[block:])

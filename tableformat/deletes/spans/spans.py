@@ -23,7 +23,7 @@ from tableformat.keys.families import arrow_type_of
 from tableformat.keys.key_columns import KeyColumns, leading_columns
 
 INHERITED: Final = -1
-"""A sequence number that comes from the manifest entry (RD-8), among spans that have one of their own."""
+"""The sequence number of a span that inherits it from the manifest entry (RD-8), if other spans have their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,8 @@ class SpanArray:
     lower: CutArray
     upper: CutArray
     sequence_numbers: npt.NDArray[np.int64] | None
-    """None: all spans inherit the number of their manifest entry (RD-8); INHERITED: this one does."""
+    """The sequence numbers. None: all spans inherit the number of their manifest entry (RD-8). INHERITED: this span
+    does."""
 
     def __post_init__(self) -> None:
         lower, upper, numbers = self.lower, self.upper, self.sequence_numbers
@@ -67,11 +68,11 @@ class SpanArray:
         return SpanArray(self.key, self.lower.slice(start, stop), self.upper.slice(start, stop), numbers)
 
     def with_sequence_number(self, sequence_number: int) -> SpanArray:
-        """RD-8: spans without a number of their own inherit the manifest entry's."""
+        """RD-8: the spans with `number`, the manifest entry's, for spans without a number of their own."""
         return self.with_sequence_numbers(np.full(len(self), sequence_number, np.int64))
 
     def with_sequence_numbers(self, inherited: npt.NDArray[np.int64]) -> SpanArray:
-        """RD-8: the same for spans of several entries, with the number that each would inherit."""
+        """RD-8: the same for spans of several entries, with the number that each span would inherit."""
         if self.sequence_numbers is None:
             return replace(self, sequence_numbers=inherited)
         inherits = self.sequence_numbers == INHERITED
@@ -88,7 +89,8 @@ class SpanArray:
 
     @staticmethod
     def concat(arrays: Sequence[SpanArray]) -> SpanArray:
-        """All spans in the order given; at least one array, all of one key, all or none with sequence numbers."""
+        """All spans in the given order. At least one array is required. All must have one key, and all or none have
+        numbers."""
         if len(arrays) == 1:
             return arrays[0]
         lower = CutArray.concat([spans.lower for spans in arrays])
@@ -101,8 +103,8 @@ class SpanArray:
 def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
     """RD-5: one span before(p) .. after(p) for every distinct prefix; sorted and disjoint (RD-7).
 
-    The table's columns are the leading columns of the key, in any order; null is a value like others. InvalidKeyError
-    names the columns and the key when they are not.
+    The columns of the table are the leading columns of the key, in any order. Null is a value like others. Raises
+    InvalidKeyError, which names the columns and the key, for other columns.
 
     >>> from pyiceberg.types import LongType, StringType
     >>> from tableformat.keys.key_columns import KeyColumns, leading_columns
@@ -128,10 +130,10 @@ def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
 
 
 def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> SpanArray:
-    """The span before(lower) .. before(upper), half-open; empty when they are equal.
+    """The span before(lower) .. before(upper), half-open. It is empty if they are equal.
 
-    A bound None is open and takes nulls in, None inside a tuple is null. InvalidKeyError: lower above upper, a value
-    that does not fit its column, more values than key columns.
+    None as a bound is open and includes nulls; None inside a tuple is the null value. Raises InvalidKeyError if lower
+    is above upper, if a value does not fit its column, and if there are more values than key columns.
     """
     if lower == () or upper == ():
         raise InvalidKeyError(f"an empty tuple bounds nothing on key {key}; None leaves the side open.")
@@ -146,7 +148,7 @@ def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[
 
 
 def sort_and_merge(spans: SpanArray) -> SpanArray:
-    """RD-7: the union of spans of one sequence number, sorted and disjoint; where they overlap or touch, one."""
+    """RD-7: the union of spans of one sequence number, sorted and disjoint. Overlapping and touching spans are joined."""
     numbers = spans.sequence_numbers
     assert numbers is None or len(np.unique(numbers)) <= 1, "spans of several sequence numbers: use skyline"
     if _is_merged(spans):

@@ -16,7 +16,7 @@ from tableformat.keys.byte_search import search_bytes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedStrings(Sequence[bytes]):
-    """Byte strings that are decoded when they are looked at: a search looks at few."""
+    """Byte strings that are decoded on access, because a search accesses only a few."""
 
     encoded: pa.LargeBinaryArray
 
@@ -30,7 +30,7 @@ class EncodedStrings(Sequence[bytes]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchableSpans:
-    """The lower and upper cuts of sorted disjoint spans, ready to be searched."""
+    """The lower and upper cuts of sorted disjoint spans, prepared for searches."""
 
     lowers: Sequence[bytes]
     uppers: Sequence[bytes]
@@ -47,14 +47,15 @@ class SearchableSpans:
     def touching(
         self, lower: Sequence[bytes], upper: Sequence[bytes]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """RD-10, RD-12: for each pair of bounds the range [first, last) of the spans that share a key with it: upper
-        cut above the lower bound, lower cut below the upper bound. first >= last where none does.
+        """RD-10, RD-12: for each pair of bounds, the range [first, last) of the spans that share a key with it. The
+        upper cut of such a span is above the lower bound, and its lower cut is below the upper bound. first >= last if
+        there is no such span.
 
             spans      [--0--)   [--1--)   [--2--)
             bounds         |--------|                 0, 2
                               ||                      1, 1
 
-        Spans are not cut at the bounds: nothing lies beyond them, so the part that sticks out deletes nothing.
+        Spans are not cut at the bounds: the file has no keys beyond them, so the rest of a span deletes nothing.
         """
         first = np.array([bisect_right(self.uppers, cut) for cut in lower], np.int64)
         last = np.array([bisect_left(self.lowers, cut) for cut in upper], np.int64)
@@ -68,7 +69,7 @@ class SearchableSpans:
 def touching_many(
     spans: SpanArray, lower: pa.LargeBinaryArray, upper: pa.LargeBinaryArray
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """RD-10, RD-12: what `SearchableSpans.touching` gives, for bounds in arrays: all of them in few operations."""
+    """RD-10, RD-12: the result of `SearchableSpans.touching` for bounds in arrays, computed in a few operations."""
     return (
         search_bytes(spans.upper.encoded, lower, right=True),
         search_bytes(spans.lower.encoded, upper, right=False),
