@@ -148,7 +148,7 @@ def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[
 
 
 def sort_and_merge(spans: SpanArray) -> SpanArray:
-    """RD-7: the union of spans of one sequence number, sorted and disjoint. Overlapping and touching spans are joined."""
+    """RD-7: the union of spans of one sequence number, sorted and disjoint. Spans that overlap or touch are joined."""
     numbers = spans.sequence_numbers
     assert numbers is None or len(np.unique(numbers)) <= 1, "spans of several sequence numbers: use skyline"
     if _is_merged(spans):
