@@ -64,8 +64,8 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
 
 
 def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> TableMetadata:
-    """FM-3: the metadata in the bytes of a metadata file; `location` is for messages. CorruptFileError for one that
-    holds more than `bytes_max` when it is decompressed (FM-32)."""
+    """FM-3: parse the bytes of a metadata file. `location` is for messages. Raises CorruptFileError if they are not
+    valid table metadata, or have more than `bytes_max` after decompression (FM-32)."""
     document = metadata_document(data, location, bytes_max)
     version = document.get("format-version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -109,7 +109,7 @@ def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | N
 
 
 def metadata_document(data: bytes, location: str, bytes_max: int) -> dict[str, Any]:
-    """FM-3: the JSON of a metadata file. CorruptFileError for anything else."""
+    """FM-3: the JSON of a metadata file. Raises CorruptFileError for anything else."""
     try:
         document = json.loads(Inflater(location, bytes_max).gunzipped(data))
     except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
@@ -120,7 +120,7 @@ def metadata_document(data: bytes, location: str, bytes_max: int) -> dict[str, A
 
 
 def is_metadata_file(location: str) -> bool:
-    """Whether it is named like one; the directory of a table is not."""
+    """Whether the location has the name of a metadata file. The directory of a table does not."""
     return location.endswith((".metadata.json", ".metadata.json.gz", ".json"))
 
 
@@ -159,7 +159,7 @@ def _updated_ms(io: FileIO, location: str) -> int:
 
 
 def _names(io: FileIO, folder: str) -> list[str]:
-    """Names of the files in a directory; none when it does not exist."""
+    """Names of the files in a directory; empty if it does not exist."""
     path = local_path(folder)
     if path is not None:
         return os.listdir(path) if os.path.isdir(path) else []
@@ -180,7 +180,8 @@ def _names(io: FileIO, folder: str) -> list[str]:
 
 
 def _io_for(metadata: TableMetadata, io: FileIO, metadata_location: str) -> FileIO:
-    """The FileIO for the table's own files: the stated places if they are there, else next to the metadata file."""
+    """The FileIO for the table's own files: at the locations in the metadata if they exist, otherwise next to the
+    metadata file."""
     relocated = moved_table(metadata, io, metadata_location)
     if relocated is not None:
         return relocated
@@ -188,15 +189,16 @@ def _io_for(metadata: TableMetadata, io: FileIO, metadata_location: str) -> File
 
 
 def moved_table(metadata: TableMetadata, io: FileIO, metadata_location: str) -> RelocatedFileIO | None:
-    """A FileIO for a table whose files are beside its metadata file, and no longer where the metadata says; None where
-    they are at home."""
+    """A FileIO for a table whose files are next to its metadata file instead of at the locations in the metadata. None
+    if the table has not moved."""
     actual, _, folder = metadata_location.rpartition("/")[0].rpartition("/")
     relocated = RelocatedFileIO(io, metadata.location, actual)
     return relocated if folder == "metadata" and _has_moved(metadata, relocated) else None
 
 
 def _has_moved(metadata: TableMetadata, relocated: RelocatedFileIO) -> bool:
-    """Whether the newest manifest list is not where the metadata says but is where `relocated` looks for it."""
+    """Whether the newest manifest list does not exist at its location in the metadata, but where `relocated` looks for
+    it."""
     if one_spelling(relocated.actual_directory) == relocated.stated_directory or not metadata.snapshots:
         return False
     stated = (metadata.current_snapshot() or metadata.snapshots[-1]).manifest_list
@@ -204,6 +206,6 @@ def _has_moved(metadata: TableMetadata, relocated: RelocatedFileIO) -> bool:
     if actual == stated or not storage.exists(relocated.inner, actual):
         return False
     if local_path(stated) is None and local_path(actual) is not None:
-        # Downloaded from an object store: asking the store would need its credentials.
+        # The table was downloaded from an object store. A request to the store would need its credentials.
         return True
     return not storage.exists(load_file_io(relocated.properties, stated), stated)

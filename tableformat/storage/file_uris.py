@@ -1,4 +1,4 @@
-"""`file:` URIs (RFC 8089), as users give them for paths of this machine (LK-32)."""
+"""`file:` URIs (RFC 8089) that users give for paths of this machine (LK-32)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tableformat.storage.location import from_anywhere, local_path
 
 _PREFIX: Final = re.compile(r"file:(//(localhost(?=/))?)?", re.IGNORECASE)
 _UNUSABLE: Final = re.compile(r"%2f|%00", re.IGNORECASE)
-"""A separator inside of a name, and the end of a text: no name of a file has either."""
+"""An encoded separator inside of a name, or the end of a string. File names have neither."""
 
 
 def is_file_uri(text: str) -> bool:
@@ -20,15 +20,15 @@ def is_file_uri(text: str) -> bool:
 
 
 def absolute_path(path: str) -> str:
-    """The path, or the one that a `file:` URI names (LK-32), as another process understands it."""
+    """The absolute path, or the path in a `file:` URI (LK-32), so that another process resolves it in the same way."""
     return path_of_file_uri(path) if is_file_uri(path) else os.path.abspath(os.path.expanduser(path))
 
 
 def path_of_file_uri(uri: str) -> str:
     """LK-32: the decoded path of `file:/lake`, `file:///my%20lake` or `file://localhost/lake`.
 
-    InvalidArgumentError for a path that is not absolute, for another machine, for bytes that are no path, and where a
-    file has the undecoded name: it may be the one that is meant.
+    Raises InvalidArgumentError for a path that is not absolute, for another machine, and for bytes that are not a path.
+    It is also raised if a file with the undecoded name exists, because the URI may mean that file.
     """
     path = _PREFIX.sub("", uri, count=1)
     if not path.startswith("/") or path.startswith("//"):
@@ -50,7 +50,7 @@ def path_of_file_uri(uri: str) -> str:
 
 
 def location_of_existing(given: str) -> str:
-    """LK-30, LK-32: where a file or directory is that a user names and that exists already.
+    """LK-30, LK-32: the location of an existing file or directory that a user names.
 
     Locations are not encoded. Only a `file:` URI whose undecoded path does not exist is decoded, if that path exists.
     """
@@ -63,7 +63,7 @@ def location_of_existing(given: str) -> str:
 
 
 def _decoded(path: str) -> str | None:
-    """None for what cannot be decoded."""
+    """The decoded path; None if it cannot be decoded."""
     if _UNUSABLE.search(path):
         return None
     try:

@@ -99,7 +99,7 @@ NO_OPERATION: Final = RowOperation()
 
 
 def refuse_unordered(order: NestedField | None, operation: str, replace_equal: Sequence[str], table: str) -> None:
-    """SP-111: UnsupportedFeatureError for rows that would replace or delete newer ones without a comparison."""
+    """SP-111: raise UnsupportedFeatureError for rows that would replace or delete newer ones without a comparison."""
     if order is None or (operation in _COMPARED and not replace_equal):
         return
     what = f"{OPERATION} = {operation!r}" if operation else f"a replacement by ({', '.join(replace_equal)})"

@@ -21,11 +21,11 @@ from tableformat.metadata.sketches.value_bytes import distinct_value_bytes
 
 THETA_V1: Final = "apache-datasketches-theta-v1"
 NDV: Final = "ndv"
-"""The property of a blob that says the estimate."""
+"""The property of a blob that contains the estimate."""
 _SEED: Final = 9001
-"""The default of DataSketches; sketches of one seed can be united."""
+"""The default of DataSketches. Only sketches with the same seed can be united."""
 _MOST_HASHES: Final = 4096
-"""The default of DataSketches: the standard error is 1.6 in 100."""
+"""The default of DataSketches. The standard error is 1.6 %."""
 _EVERYTHING: Final = (1 << 63) - 1
 
 _SERIALIZATION: Final = 3
@@ -36,14 +36,15 @@ _COMPACT: Final = 8
 _ORDERED: Final = 16
 _SINGLE: Final = 32
 _PREAMBLE: Final = struct.Struct("<BBBBBBH")
-"""Preamble in words of 8 bytes, version, family, two unused sizes, flags, hash of the seed where there are hashes."""
+"""Preamble in words of 8 bytes, version, family, two unused sizes, flags, and the hash of the seed if there are hashes.
+"""
 _COUNT: Final = struct.Struct("<If")
-"""Number of hashes, and the share of values that were sampled before."""
+"""Number of hashes, and the fraction of values that were sampled before."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThetaSketch:
-    """The distinct hashes below `theta`; all there are, where `theta` is the largest number of 63 bits."""
+    """The distinct hashes below `theta`. These are all hashes if `theta` is the largest number of 63 bits."""
 
     hashes: npt.NDArray[np.uint64]
     """Ascending, at most 4096."""
@@ -55,7 +56,7 @@ class ThetaSketch:
 
     @staticmethod
     def of(values: pa.ChunkedArray, column_type: PrimitiveType) -> ThetaSketch:
-        """SP-39: of the values of a column that are not null. DataSketches takes no empty strings either."""
+        """SP-39: the sketch of the values of a column, without nulls. DataSketches ignores empty strings too."""
         groups = distinct_value_bytes(values, column_type)
         hashes = [murmur3(rows, _SEED) >> np.uint64(1) for rows in groups if rows.size]
         found = np.unique(np.concatenate(hashes)) if hashes else np.empty(0, np.uint64)
@@ -63,7 +64,7 @@ class ThetaSketch:
 
     @staticmethod
     def united(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
-        """Of all values together."""
+        """The sketch of the values of all sketches together."""
         given = list(sketches)
         theta = min((each.theta for each in given), default=_EVERYTHING)
         hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *(each.hashes for each in given)]))
@@ -71,11 +72,11 @@ class ThetaSketch:
 
     @property
     def estimate(self) -> int:
-        """About how many distinct values there are; exact up to 4096."""
+        """The approximate number of distinct values; exact up to 4096."""
         return int(len(self.hashes) / (self.theta / _EVERYTHING))
 
     def to_bytes(self) -> bytes:
-        """As DataSketches stores it."""
+        """The sketch in the stored form of DataSketches."""
         flags = _READ_ONLY | _COMPACT | _ORDERED
         count = len(self.hashes)
         is_exact = self.theta == _EVERYTHING
@@ -93,7 +94,7 @@ class ThetaSketch:
 
 
 def _bounded(hashes: npt.NDArray[np.uint64], theta: int) -> ThetaSketch:
-    """`hashes` ascending: where they are too many, the first that has no place is the new bound."""
+    """`hashes` are ascending. If they are too many, the first one that does not fit is the new bound."""
     if len(hashes) <= _MOST_HASHES:
         return ThetaSketch(hashes, theta)
     return ThetaSketch(hashes[:_MOST_HASHES].copy(), int(hashes[_MOST_HASHES]))

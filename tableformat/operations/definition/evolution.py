@@ -98,8 +98,8 @@ class SchemaChanges(UpdateSchema):
         return super().add_column(path, kind, doc, required, default_value)
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, the
-        order column, and one that a CHECK constraint names (CK-4)."""
+        """Drop a column. Raises InvalidArgumentError for a key column, the source of a partition field, a range column,
+        the order column, and a column that a CHECK constraint names (CK-4)."""
         name, metadata = _dotted(path), self._base
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
@@ -114,7 +114,7 @@ class SchemaChanges(UpdateSchema):
         return super().delete_column(path)
 
     def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
-        """Rename a column. InvalidArgumentError for the order column, and where a CHECK constraint (CK-4) or a
+        """Rename a column. Raises InvalidArgumentError for the order column, and if a CHECK constraint (CK-4) or a
         retention (MT-108) names the column."""
         refuse_column_of_retention(self._base.properties, self._base.schema(), _dotted(path_from))
         refuse_order_column(self._base.properties, self._known_name(path_from), "renamed")

@@ -43,9 +43,10 @@ from tableformat.write.rows.last_per_key import order_ranks
 logger = logging.getLogger(__name__)
 
 _UNKNOWN: Final = -1
-"""Below the rank of any value."""
+"""A rank below the rank of any value."""
 _KEYS_COMPARED_MAX: Final = 100_000
-"""Keys that are held until the commit, to look at the rows of files that others add; of more the bounds decide."""
+"""Maximum number of keys that are kept until the commit, to be compared with the rows of concurrently added files. With
+more keys, the bounds of these files decide."""
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -53,7 +54,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class _Known:
-    """Values of the order column, each with the number of the key that it is known for."""
+    """Values of the order column, each with the number of the key to which it belongs."""
 
     values: list[pa.Array] = field(default_factory=list)
     keys: list[Numbers] = field(default_factory=list)
@@ -65,11 +66,11 @@ class _Known:
 
 
 def are_stale(draft: Draft, rows: pa.Table, order: NestedField) -> Flags:
-    """CP-69: for each row whether the table has, or deleted, a newer row of its key.
+    """CP-69: for each row, whether the table has, or deleted, a newer row of its key.
 
-    `rows`: columns that lead the key, in the order of the key and without nulls, and behind them the order column, in
-    the types of the table. The rows that make others stale are relied on (CP-38), and what was looked up is noted for
-    the commit (CP-73).
+    `rows`: leading key columns in the order of the key and without nulls, followed by the order column, in the types of
+    the table. The draft relies on the rows that make others stale (CP-38), and the lookup is recorded for the commit
+    (CP-73).
     """
     keys, given = rows.drop_columns([order.name]), rows.column(order.name)
     columns = _columns(draft.schema, keys.column_names)
@@ -123,8 +124,8 @@ def _older(
 
 
 def _lowest_that_matters(given: pa.ChunkedArray, order: NestedField, forgotten: Any) -> Any:
-    """The value up to which a delete makes none of the rows stale; None where every delete counts, as it may show that
-    a row is newer than one that is forgotten (CP-72)."""
+    """Deletes with a value up to this one make none of the rows stale. None if every delete matters, because it may
+    show that a row is newer than a forgotten delete (CP-72)."""
     ranks = order_ranks(pa.table({"order": given}))
     at = int(ranks.argmin())
     assert isinstance(order.field_type, PrimitiveType), "the order column is not nested"
@@ -133,7 +134,8 @@ def _lowest_that_matters(given: pa.ChunkedArray, order: NestedField, forgotten: 
 
 
 def _tasks(draft: Draft, keys: pa.Table, index: KeyIndex) -> list[RowTask]:
-    """The files that may hold one of the keys by their bounds and Bloom filters, before the current verb."""
+    """The files that may hold one of the keys, according to bounds and Bloom filters, without files of the current
+    operation."""
     first = keys.column_names[0]
     columns = Schema(*(draft.schema.find_field(name) for name in keys.column_names))
     spans = sort_and_merge(spans_of_keys(columns, keys))
@@ -149,8 +151,8 @@ def _tasks(draft: Draft, keys: pa.Table, index: KeyIndex) -> list[RowTask]:
 
 
 def _holds(draft: Draft, spans: SpanArray, index: KeyIndex, names: Sequence[str], data: DataFile) -> bool:
-    """CP-73: whether a file that others added has one of the keys, by its bounds and then by its rows. A delete file of
-    fewer columns may name all keys."""
+    """CP-73: whether a concurrently added file has one of the keys, according to its bounds and then its rows. A delete
+    file with fewer columns may name all keys."""
     if not may_hold(spans, data):
         return False
     if any(draft.schema.find_field(name).field_id not in (data.value_counts or {}) for name in names):
@@ -167,7 +169,8 @@ def _rows_of(draft: Draft, tasks: Sequence[RowTask], schema: pa.Schema) -> Itera
 
 
 def _ordered_deletes(draft: Draft, keys: pa.Table, order: NestedField, *, above: Any) -> Iterator[pa.Table]:
-    """CP-71: deletes with values of the order column that may name one of the keys, by columns of these."""
+    """CP-71: deletes with a value in the order column that may name one of the keys, in one table for each list of
+    columns."""
     yield from (each for each in draft.order.deletes if set(each.column_names[:-1]) <= set(keys.column_names))
     for ids, files in _by_columns(draft.order.deletes_of_base(order, above)).items():
         names = [draft.schema.find_column_name(field_id) for field_id in ids]
@@ -190,7 +193,7 @@ def _by_columns(files: Iterable[DeleteFile]) -> dict[tuple[int, ...], list[Delet
 
 
 def _matches(schema: Schema, keys: pa.Table, deletes: pa.Table, order: NestedField) -> tuple[Numbers, Numbers]:
-    """Pairs of a delete and a key that it names: row numbers of both."""
+    """Pairs of a delete and a key that it names, as the row numbers of both."""
     names = [name for name in deletes.column_names if name != order.name]
     types = _columns(schema, names).types
     index, _, numbers = index_keys(comparables(keys.select(names), types), types)
