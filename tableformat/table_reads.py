@@ -62,7 +62,7 @@ class TableReads:
         self.iceberg = iceberg
         """The PyIceberg table behind this one, at the same metadata."""
         self.catalog = catalog
-        """The catalog that the table was loaded from; None when its metadata file was read directly."""
+        """The catalog that the table was loaded from; None if its metadata file was read directly."""
         self.branch = branch
         """Reads use this branch, and writes go to it."""
         head_view(

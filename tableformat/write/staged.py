@@ -42,7 +42,7 @@ class StagedFiles:
     """For a replacement: the distinct prefixes of the rows, in the types of the table's schema."""
 
     covered: pa.Table | None = field(default=None, compare=False, repr=False)
-    """For a replacement: prefixes that are deleted in any case."""
+    """For a replacement: prefixes that are always deleted."""
 
     refused_prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: the prefixes of diverted rows. No row with such a prefix may be stored (CP-24)."""

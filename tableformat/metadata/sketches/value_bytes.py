@@ -17,12 +17,12 @@ ByteRows = npt.NDArray[np.uint8]
 
 
 def distinct_value_bytes(values: pa.ChunkedArray, column_type: PrimitiveType) -> Iterator[ByteRows]:
-    """The distinct values that are not null: a matrix for each length, with a row of bytes for each value. A column of
-    type `unknown` has none (FM-22)."""
+    """The distinct values that are not null: a matrix for each length, with a row of bytes for each value. Empty for a
+    column of type `unknown` (FM-22)."""
     if pa.types.is_null(values.type):
         return
     if isinstance(values.type, pa.BaseExtensionType):
-        # PyArrow looks for distinct values of no extension type, not even of its own UUIDs.
+        # PyArrow does not find distinct values of extension types, not even of its own UUIDs.
         values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
     distinct = pc.unique(values).drop_null()
     if pa.types.is_dictionary(distinct.type):
@@ -40,7 +40,7 @@ def distinct_value_bytes(values: pa.ChunkedArray, column_type: PrimitiveType) ->
 
 
 def _fixed(values: pa.Array, width: int) -> ByteRows:
-    """Numbers are little endian in Arrow as in Iceberg; uuids and fixed values have an order of their own in both."""
+    """Numbers are little endian in Arrow and in Iceberg. UUIDs and fixed values have the same bytes in both."""
     data = np.frombuffer(values.buffers()[1] or b"", np.uint8)
     return data[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
 
@@ -56,10 +56,10 @@ def _variable(values: pa.LargeBinaryArray) -> Iterator[ByteRows]:
 
 
 def _decimals(values: pa.Array) -> Iterator[ByteRows]:
-    """Big endian, with as few bytes as the unscaled number needs beside its sign."""
+    """Big endian, with the minimum number of bytes for the unscaled number and its sign."""
     rows = _fixed(values.cast(pa.decimal128(38, values.type.scale)), 16)[:, ::-1]
     sign = np.where(rows[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
-    # A leading byte is left out where it repeats the sign and the next byte shows it as well.
+    # A leading byte is left out if it only repeats the sign and the next byte also shows the sign.
     shown = (rows[:, 1:] >= 0x80) == (sign == 0xFF)
     needless = np.logical_and.accumulate((rows[:, :-1] == sign) & shown, axis=1).sum(axis=1)
     for count in np.unique(needless).tolist():

@@ -1,4 +1,4 @@
-"""The files that each verb of a draft stages."""
+"""The files that each operation of a draft stages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _File = TypeVar("_File", bound=ContentFile)
 
 @dataclass(slots=True)
 class StagedVerb:
-    """The files of one verb."""
+    """The files of one operation."""
 
     data_files: list[DataFile] = field(default_factory=list)
     delete_files: list[DeleteFile] = field(default_factory=list)
 
 
 def files_on_top(verbs: Sequence[StagedVerb], first: int) -> StagedFilesOnTop:
-    """The files as if each verb had been a snapshot; `first`: the sequence number of the first one."""
+    """The files as if each operation had been a snapshot. `first`: the sequence number of the first one."""
     return StagedFilesOnTop(
         tuple(_numbered(data, first + step) for step, verb in enumerate(verbs) for data in verb.data_files),
         tuple(_numbered(delete, first + step) for step, verb in enumerate(verbs) for delete in verb.delete_files),

@@ -35,7 +35,7 @@ from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
 
 FEW_KEYS: Final = 64
-"""Up to so many are asked of Bloom filters too."""
+"""Maximum number of keys that are also looked up in Bloom filters."""
 
 _MANY_VALUES: Final = 256
 """From this number of values of the first key column on, the other columns are not used to select files."""
@@ -121,8 +121,8 @@ def _rows_of_files(view: SnapshotView, columns: Schema, keys: pa.Table) -> Itera
 
 
 def spans_of_keys(columns: Schema, keys: pa.Table) -> SpanArray:
-    """Spans that hold the keys: of the values of the first column where there are many, which choose the files nearly
-    as well in a fraction of the time, else of the keys themselves."""
+    """Spans that contain the keys. If there are many keys, spans of the values of the first column: these select the
+    files nearly as well, in a fraction of the time. Otherwise spans of the keys themselves."""
     column = keys.column(0)
     first = column if isinstance(column.type, pa.BaseExtensionType) else pc.unique(column)
     if len(first) < _MANY_VALUES:

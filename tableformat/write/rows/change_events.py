@@ -20,7 +20,7 @@ DEFAULT_ORDER: Final = "_ts"
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvents:
-    """Events with a column for each column of the row. Read once."""
+    """Events with a column for each column of the row. They can be read once."""
 
     reader: pa.RecordBatchReader
     op: str

@@ -74,7 +74,7 @@ def _own(keys: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _are_distinct(keys: pa.Table) -> bool:
-    """False also if it is not known."""
+    """Whether all keys are distinct. False if this is not known."""
     return len(keys) < 2 or bool(are_distinct([one_array(column) for column in keys.columns]))
 
 
