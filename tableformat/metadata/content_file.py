@@ -92,7 +92,7 @@ class DeleteFile(ContentFile):
     referenced_data_file: str | None = None
     """The only data file to which the position deletes or the deletion vector apply, if stated."""
     content_offset: int | None = None
-    """Where the deletion vector's blob starts in its Puffin file, in bytes."""
+    """Offset of the deletion vector's blob in its Puffin file, in bytes."""
     content_size_bytes: int | None = None
     """Length of the deletion vector's blob in bytes."""
     range_spans: bytes | None = field(default=None, hash=False)
