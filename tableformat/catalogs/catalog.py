@@ -306,6 +306,8 @@ class Catalog(CatalogNames):
         Every call attaches all tables of the catalog at their current snapshots. To run many queries, attach the
         catalog to a connection with `tf.duckdb.attach` and use `tf.duckdb.sql`, which also lists the statements.
 
+        Raises `duckdb.Error` if DuckDB rejects the text, for example for an unknown table.
+
         >>> catalog.sql("SELECT id1, count(*) FROM db.calendars GROUP BY id1 ORDER BY id1").fetchall()
         [('A', 2), ('B', 1)]
         """
