@@ -25,7 +25,7 @@ from tableformat.operations.finding.duplicates import new_keys
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.context import WriteContext
-from tableformat.write.rows.distinct import distinct_rows, row_codes
+from tableformat.write.rows.distinct import row_codes
 from tableformat.write.rows.last_per_key import newest_of_groups, order_ranks
 from tableformat.write.rows.unique_keys import with_unique_keys
 from tableformat.write.staged import StagedMessages
@@ -57,8 +57,7 @@ def settle_messages(
     rows.delete(parts, prefixes, part_of, ~is_newest)
     is_shared = is_newest & (np.bincount(codes[is_newest], minlength=len(prefixes))[codes] > 1)
     if is_shared.any():
-        paths = dict.fromkeys(path for number in np.unique(part_of[is_shared]) for path in parts[number].file_paths)
-        rows.check_unique(paths, distinct_rows(prefixes.filter(pa.array(is_shared))))
+        rows.check_unique(parts, prefixes, part_of, is_shared)
 
 
 def known_keys(draft: Draft, parts: Sequence[StagedMessages], *, fail: bool) -> npt.NDArray[np.bool_]:
@@ -123,9 +122,8 @@ class StagedRows:
         loses: npt.NDArray[np.bool_],
     ) -> None:
         """Delete the rows of the losing prefixes, each in the files of its part."""
-        for number in np.unique(part_of[loses]):
-            lost = prefixes.filter(pa.array(loses & (part_of == number)))
-            self._draft.delete_positions_in(self.of(parts[number].file_paths, lost))
+        for found in self._chosen(parts, prefixes, part_of, loses):
+            self._draft.delete_positions_in(found)
 
     def of(self, paths: Iterable[str], prefixes: pa.Table) -> Iterator[tuple[FileScanTask, PositionSet]]:
         """For each file with rows that begin with one of the prefixes, the positions of these rows."""
@@ -135,6 +133,18 @@ class StagedRows:
         for task, (_, positions) in in_threads(tasks, covered_by(newest, self._draft.merge_context)):
             if positions:
                 yield FileScanTask(data_file=self._by_path[task.data_file.file_path]), positions
+
+    def _chosen(
+        self,
+        parts: Sequence[StagedMessages],
+        prefixes: pa.Table,
+        part_of: npt.NDArray[np.int64],
+        are_chosen: npt.NDArray[np.bool_],
+    ) -> Iterator[Iterator[tuple[FileScanTask, PositionSet]]]:
+        """For each part, the positions of the rows of its chosen prefixes."""
+        for number in np.unique(part_of[are_chosen]):
+            chosen = prefixes.filter(pa.array(are_chosen & (part_of == number)))
+            yield self.of(parts[number].file_paths, chosen)
 
     def read(
         self, found: Iterable[tuple[FileScanTask, PositionSet]], names: Sequence[str] | None
@@ -147,9 +157,19 @@ class StagedRows:
         ]
         return read_tables(tasks, ReadContext.of(view, names))
 
-    def check_unique(self, paths: Iterable[str], prefixes: pa.Table) -> None:
+    def check_unique(
+        self,
+        parts: Sequence[StagedMessages],
+        prefixes: pa.Table,
+        part_of: npt.NDArray[np.int64],
+        is_shared: npt.NDArray[np.bool_],
+    ) -> None:
+        """Raise DuplicateKeyError if two rows of the shared prefixes have the same key. Each prefix is read only in the
+        files of its part, because another part may have older rows of it."""
         names = key_names(self._context.schema, self._context.key_field_ids)
-        found = self.read(self.of(paths, prefixes), names)
-        batches = (batch for table in found for batch in table.select(list(names)).to_batches())
+        tables = (
+            table for found in self._chosen(parts, prefixes, part_of, is_shared) for table in self.read(found, names)
+        )
+        batches = (batch for table in tables for batch in table.select(list(names)).to_batches())
         for _ in with_unique_keys(batches, names, table=self._draft.name, memory_bytes=self._context.key_memory_bytes):
             pass

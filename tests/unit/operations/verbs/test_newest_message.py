@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -90,6 +91,36 @@ def test_of_each_prefix_the_newest_message_stays(table: tf.Table, replace: Repla
     given = lines("ann 1 1 a", "ann 1 2 a", "ann 1 1 b", "bob 1 1 x", "bob 1 5 y", offset=[7, 7, 8, 9, 3])
     replace(table, given, order_by="offset")
     assert rows(table) == ["ann 1 1 b", "ann 2 1 old", "bob 1 1 x"]
+
+
+def by_two_rows_each(table: tf.Table, given: pa.Table, **options: Any) -> None:
+    by_writers(table, given, 2, **options)
+
+
+def test_an_older_message_beside_a_shared_one_is_not_looked_at(table: tf.Table) -> None:
+    """CP-68: both prefixes are shared, and the first writer also has an older row of "bob 1" with a key that its newest
+    message has too."""
+    given = lines(
+        *("ann 1 1 a", "bob 1 1 old", "ann 1 2 a", "bob 1 1 b", "bob 1 2 b"),
+        offset=[9, 2, 9, 8, 8],
+    )
+    by_two_rows_each(table, given, order_by="offset")
+    assert rows(table) == ["ann 1 1 a", "ann 1 2 a", "ann 2 1 old", "bob 1 1 b", "bob 1 2 b"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_writers_of_random_messages_have_the_result_of_one_writer(table: tf.Table, seed: int) -> None:
+    """CP-68: whichever writers held the rows. No message has a key twice."""
+    random = np.random.default_rng(seed)
+    for _ in range(10):
+        keys = {(random.choice(["ann", "bob"]), *random.integers(1, 4, 2).tolist()): None for _ in range(8)}
+        texts = [f"{customer} 1 {line} {offset}" for customer, line, offset in keys]
+        given = lines(*texts, offset=[offset for *_, offset in keys])
+        results = []
+        for replace in (by_table, by_two_rows_each):
+            replace(table, given, order_by="offset")
+            results.append(rows(table))
+        assert results[0] == results[1], given.to_pylist()
 
 
 @WAYS
