@@ -19,6 +19,8 @@ CHANGES = {"operation": "changes", "op-column": "op", "order-by": "at, number"}
 
 
 LAYOUTS = pytest.mark.parametrize("layout", ["PARTITIONED BY (item)", "PARTITIONED BY (bucket(2, customer))", "v3"])
+OTHER_PARTITIONS = pytest.mark.parametrize("layout", ["PARTITIONED BY (item)", "v3 PARTITIONED BY (item)"])
+"""The rows of one key may be in several partitions."""
 
 
 @pytest.fixture
@@ -29,7 +31,8 @@ def layout() -> str:
 @pytest.fixture
 def table(spark: SparkSession, lake: Catalog, namespace: str, layout: str) -> Table:
     """One row for each order: ann 1, ann 2 and bob 1."""
-    partitions, properties = ("", ", 'format-version' = '3'") if layout == "v3" else (layout, "")
+    properties = ", 'format-version' = '3'" if layout.startswith("v3") else ""
+    partitions = layout.removeprefix("v3")
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (customer STRING NOT NULL, order BIGINT NOT NULL, item STRING NOT NULL) "
         f"{partitions} TBLPROPERTIES ('tableformat.key' = 'customer,order'{properties})"
@@ -74,6 +77,7 @@ def test_the_last_row_of_a_key_counts_whichever_tasks_hold_the_rows(
     assert rows(spark, table) == ["ann 1 b", "ann 2 old", "bob 1 e"]
 
 
+@OTHER_PARTITIONS
 @pytest.mark.parametrize("tasks", [1, 3])
 @pytest.mark.parametrize("operation", ["upsert", "insert-error"])
 def test_two_rows_with_one_key_are_an_error(spark: SparkSession, table: Table, tasks: int, operation: str) -> None:
@@ -82,6 +86,20 @@ def test_two_rows_with_one_key_are_an_error(spark: SparkSession, table: Table, t
     with pytest.raises(AnalysisException, match="'customer': 'zoe', 'order': 1"):
         write(frame(spark, [("zoe", 1, "a"), ("zoe", 1, "b"), ("zoe", 1, "c")], tasks=tasks), table, operation)
     assert rows(spark, table) == before
+
+
+@OTHER_PARTITIONS
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_an_insert_adds_one_row_of_a_key_in_several_partitions(spark: SparkSession, table: Table, tasks: int) -> None:
+    """SP-109, SQ-33: the items of a key are in several partitions, and some of these have another key between them."""
+    items = ("a", "b", "c", "d")
+    given = [*(("zoe", 1, item) for item in items), ("ann", 1, "b"), ("ann", 1, "e"), ("cem", 1, "a"), ("cem", 1, "d")]
+    write(frame(spark, given, tasks=tasks), table, "insert-ignore")
+    added = rows(spark, table)
+    assert [row for row in added if row.startswith(("ann", "bob"))] == ["ann 1 old", "ann 2 old", "bob 1 old"]
+    assert [row.rsplit(" ", 1)[0] for row in added[3:]] == ["cem 1", "zoe 1"]
+    write(frame(spark, given, tasks=tasks), table, "insert-ignore")
+    assert rows(spark, table) == added
 
 
 @LAYOUTS

@@ -121,7 +121,7 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     if (refused.refuses(row)) {
       return;
     }
-    if (sameMessage && rowRest.equals(lastRest) && duplicateCount++ == 0) {
+    if (!plan.ignoresDuplicates && sameMessage && rowRest.equals(lastRest) && duplicateCount++ == 0) {
       duplicates.add(row);
     }
     files.write(written == null ? row : project(row));
