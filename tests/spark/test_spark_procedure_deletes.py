@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from datetime import date, time
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -238,3 +239,51 @@ def test_ranges_of_another_table(spark: SparkSession, namespace: str, table: Tab
     assert call(spark, f"delete_ranges({arguments}, dry_run => true)")["deleted_rows_count"] == 3
     assert call(spark, f"delete_ranges({arguments})")["added_delete_files_count"] == 1
     assert left(spark, table) == "a3 b2 b3"
+
+
+def test_ranges_of_a_temporary_view(spark: SparkSession, table: Table) -> None:
+    """PR-28, PR-1: names may differ in case from the table's."""
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT id AS lower_ID1, id AS Upper_id1, cutoff AS UPPER_ID2 "
+        "FROM VALUES ('a', 3), ('b', 2), ('a', 3) AS v(id, cutoff)"
+    )
+    assert call(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")["added_delete_files_count"] == 1
+    assert left(spark, table) == "a3 b2 b3"
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT 'a' AS lower_id1, 1 AS cutoff")
+    assert "cutoff is not a bound" in failure(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT 'a' AS lower_id3")
+    assert "unknown column 'id3'" in failure(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT 'a' AS lower_id1, 'x' AS lower_id2")
+    assert "lower_id2" in failure(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT CAST(NULL AS STRING) AS lower_id1")
+    assert "has no bound" in failure(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT 'a' AS lower_id1 WHERE false")
+    call(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+    assert left(spark, table) == "a3 b2 b3"
+
+
+def test_ranges_of_values_in_several_types(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """PR-28, PR-7: Spark represents a uuid as text and a fixed value as binary."""
+    ids = [uuid.UUID(int=number) for number in range(4)]
+    types = {"id": pa.uuid(), "code": pa.binary(2), "at": pa.timestamp("us", "UTC"), "price": pa.decimal128(9, 2)}
+    columns = {
+        "id": [each.bytes for each in ids],
+        "code": [b"c%d" % number for number in range(4)],
+        "at": [datetime(2024, 1, 1 + number, tzinfo=UTC) for number in range(4)],
+        "price": [Decimal(number) for number in range(4)],
+    }
+    schema = pa.schema(types)
+    rows = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()}, schema=schema)
+    at = "TIMESTAMP '2024-01-03 00:00:00'"
+    bounds = {"id": f"'{ids[2]}'", "code": "X'6332'", "at": at, "price": "CAST(2 AS DECIMAL(9, 2))"}
+    for column, bound in bounds.items():
+        table = lake.create_table((namespace, f"by_{column}"), schema)
+        table.append(rows)
+        source = f"{namespace}.of_{column}"
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT {bound} AS upper_{column}")
+        call(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
+        assert table.refresh().scan().to_arrow()["price"].to_pylist() == [2, 3], column
+        stored = lake.create_table(source, pa.schema([(f"lower_{column}", types[column])]))
+        stored.append(rows.select([column]).slice(3).rename_columns([f"lower_{column}"]))
+        call(spark, f"delete_ranges('{table.name}', source => '{source}')")
+        assert table.refresh().scan().to_arrow()["price"].to_pylist() == [2], column

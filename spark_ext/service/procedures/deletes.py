@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_ext.service.procedures.column_names import as_spelled
-from spark_ext.service.procedures.key_values import bound, prefix_table, source_prefixes
+from spark_ext.service.procedures.key_values import bound, prefix_table, source_prefixes, source_ranges
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
@@ -97,21 +97,16 @@ def delete_range(
 
 
 @procedure(
-    Parameter("source", "string", "The table whose rows are the ranges.", True, role="other_table"),
+    Parameter("source", "string", "A table or view whose rows are the ranges.", True, role="ranges"),
     _MODE,
     DRY_RUN,
     *COMMIT,
     columns=_DELETED,
 )
-def delete_ranges(table: Table, *, source: Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
-    """Delete the ranges given by the rows of another table. No row of this table is read."""
-    result = table.delete_ranges(_ranges_of(source), mode=mode, dry_run=dry_run, **named_commit(commit))
+def delete_ranges(table: Table, *, source: pa.Table, mode: str = "auto", dry_run: bool = False, **commit: Any) -> Rows:
+    """Delete the ranges given by the rows of the source. No row of this table is read."""
+    result = table.delete_ranges(source_ranges(table, source), mode=mode, dry_run=dry_run, **named_commit(commit))
     return [_row(result)]
-
-
-def _ranges_of(source: Table) -> pa.Table:
-    """PR-28: all rows of the table, in memory."""
-    return source.scan().to_arrow()
 
 
 @procedure(

@@ -27,6 +27,9 @@ from tableformat.table import Table
 _UNNAMED: Final = re.compile(r"col[1-9][0-9]*")
 """The names that Spark generates for the fields of `struct('a', 2)`."""
 
+_SIDE_LENGTH: Final = len("lower_")
+"""`lower_` and `upper_` begin the names of the columns of ranges, and have the same length."""
+
 
 def prefix_table(table: Table, prefix: Any) -> pa.Table:
     """The prefixes as columns, for `Table.delete_prefix`, which checks that the columns lead the key."""
@@ -45,15 +48,28 @@ def prefix_table(table: Table, prefix: Any) -> pa.Table:
 def source_prefixes(table: Table, rows: pa.Table) -> pa.Table:
     """PR-25: the rows of a source as prefixes, for `Table.delete_prefix`. Spark represents a uuid as text."""
     names = [as_spelled(name, table.key) for name in rows.column_names]
-    columns = []
-    for name, values in zip(names, rows.columns, strict=True):
-        column_type = _type_of(table, name, table.key)
-        if isinstance(column_type, UUIDType):
-            values = array_of_values(  # noqa: PLW2901
-                [_fitting(value, column_type, name) for value in values.to_pylist()], column_type, name=name
-            )
-        columns.append(values)
+    columns = [
+        _typed(values, _type_of(table, name, table.key), name) for name, values in zip(names, rows.columns, strict=True)
+    ]
     return pa.table(columns, names=names)
+
+
+def source_ranges(table: Table, rows: pa.Table) -> pa.Table:
+    """PR-28: the rows of a source as ranges, for `Table.delete_ranges`. The source has columns of bounds only."""
+    known = [field.name for field in table.metadata.schema().fields]
+    sides = [name[:_SIDE_LENGTH].casefold() for name in rows.column_names]
+    names = [as_spelled(name[_SIDE_LENGTH:], known) for name in rows.column_names]
+    columns = [
+        _typed(values, _type_of(table, name, known), name) for name, values in zip(names, rows.columns, strict=True)
+    ]
+    return pa.table(columns, names=[side + name for side, name in zip(sides, names, strict=True)])
+
+
+def _typed(values: pa.ChunkedArray, column_type: PrimitiveType, name: str) -> pa.ChunkedArray | pa.Array:
+    """The values of a source's column. Only a uuid is converted."""
+    if not isinstance(column_type, UUIDType):
+        return values
+    return array_of_values([_fitting(value, column_type, name) for value in values.to_pylist()], column_type, name=name)
 
 
 def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tuple[Any, ...] | None:

@@ -71,7 +71,7 @@ def array_of(element: str) -> SparkType:
     return {"type": "array", "elementType": element, "containsNull": True}
 
 
-Role: TypeAlias = Literal["value", "table", "other_table", "name", "rows", "source", "file_list", "condition"]
+Role: TypeAlias = Literal["value", "table", "other_table", "name", "rows", "ranges", "source", "file_list", "condition"]
 """The kind of an argument:
 
 - value: passed unchanged.
@@ -80,6 +80,7 @@ Role: TypeAlias = Literal["value", "table", "other_table", "name", "rows", "sour
 - name: a name in the catalog that need not exist. The function receives its parts.
 - rows: a table or view that Spark reads. The function receives its distinct rows as an Arrow table (PR-25,
   `SourceRows`).
+- ranges: the same for rows that are ranges, so the columns are `lower_<column>` and `upper_<column>` (PR-28).
 - source: a table or a directory of files that Spark can read, described by `SourceTables` of the Java side.
 - file_list: a view of the session that lists files (`FileLists`). The function receives `file_path` and
   `last_modified`.

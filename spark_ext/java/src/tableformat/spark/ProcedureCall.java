@@ -43,7 +43,11 @@ final class ProcedureCall {
         case "file_list" -> values.set(name, Json.object().set("file_list", FileLists.of(text)));
         case "rows" -> {
           values.set(name, Json.object().put("rows", parts.size()));
-          parts.add(SourceRows.of(catalog, table, text));
+          parts.add(SourceRows.ofPrefixes(catalog, table, text));
+        }
+        case "ranges" -> {
+          values.set(name, Json.object().put("rows", parts.size()));
+          parts.add(SourceRows.ofRanges(catalog, text));
         }
         case "source" -> values.set(name, Json.object().set("source", SourceTables.of(text)));
         default -> values.set(name, ValueJson.of(value, types[i]));

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters$;
@@ -13,14 +14,21 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 
-/** PR-25: the distinct rows of a table or view as an Arrow stream. Spark reads them; they must fit into the driver's memory. */
+/** PR-25, PR-28: the distinct rows of a table or view as an Arrow stream. Spark reads them; they must fit into the driver's memory. */
 final class SourceRows {
   private SourceRows() {}
 
-  /** `text` names a temporary view, a table with its catalog, or a table of the procedure's catalog. */
-  static byte[] of(LakeCatalog catalog, Identifier target, String text) {
+  /** PR-25: prefixes of the key. `text` names a temporary view, a table with its catalog, or a table of the procedure's catalog. */
+  static byte[] ofPrefixes(LakeCatalog catalog, Identifier target, String text) {
     Dataset<Row> rows = Sessions.active().table(name(catalog, text));
-    check(catalog, target, text, rows.columns());
+    checkPrefixes(catalog, target, text, rows.columns());
+    return serialized(rows.distinct());
+  }
+
+  /** PR-28: ranges. `text` as above. */
+  static byte[] ofRanges(LakeCatalog catalog, String text) {
+    Dataset<Row> rows = Sessions.active().table(name(catalog, text));
+    checkRanges(text, rows.columns());
     return serialized(rows.distinct());
   }
 
@@ -33,7 +41,19 @@ final class SourceRows {
   }
 
   /** Checks the columns before a wide table is read unnecessarily. */
-  private static void check(LakeCatalog catalog, Identifier target, String text, String[] columns) {
+  private static void checkRanges(String text, String[] columns) {
+    for (String column : columns) {
+      String name = column.toLowerCase(Locale.ROOT);
+      if (!name.startsWith("lower_") && !name.startsWith("upper_")) {
+        throw Errors.invalid(
+            "source " + text + " has the columns (" + String.join(", ", columns) + "), and " + column + " is not a bound. Nothing was "
+                + "changed. Name the columns lower_<column> and upper_<column> in a temporary view and name that.");
+      }
+    }
+  }
+
+  /** Checks the columns before a wide table is read unnecessarily. */
+  private static void checkPrefixes(LakeCatalog catalog, Identifier target, String text, String[] columns) {
     String[] key = key(catalog, target);
     for (String column : columns) {
       if (!Arrays.asList(key).contains(Names.asStored(column, key))) {
