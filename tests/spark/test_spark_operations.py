@@ -102,6 +102,25 @@ def test_an_insert_adds_one_row_of_a_key_in_several_partitions(spark: SparkSessi
     assert rows(spark, table) == added
 
 
+@OTHER_PARTITIONS
+@pytest.mark.since_spark("4.0", "rows with other columns than the table's")
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_older_rows_of_a_key_may_be_equal(spark: SparkSession, table: Table, tasks: int) -> None:
+    """SP-106, CP-66, CP-67: equal rows are an error only if no row of another partition is newer."""
+    older = [("zoe", 1, "b", 1), ("zoe", 1, "b", 1)]
+    columns, order = f"{ROWS}, number long", {"order-by": "number"}
+    write(frame(spark, [*older, ("zoe", 1, "c", 2)], columns, tasks), table, "upsert", **order)
+    added = ["ann 1 old", "ann 2 old", "bob 1 old", "zoe 1 c"]
+    assert rows(spark, table) == added
+    events = [("zoe", 1, "b", "I", 1.0, 1), ("zoe", 1, "b", "I", 1.0, 1), ("zoe", 1, "c", "U", 1.0, 2)]
+    frame(spark, events, EVENTS, tasks).writeTo(f"lake.{table.name}").options(**CHANGES).append()
+    assert rows(spark, table) == added
+    for given in (older, [*older, ("ann", 1, "a", 1)], [*older, ("zoe", 1, "a", 0)]):
+        with pytest.raises(AnalysisException, match="'customer': 'zoe', 'order': 1"):
+            write(frame(spark, given, columns, tasks), table, "upsert", **order)
+    assert rows(spark, table) == added
+
+
 @LAYOUTS
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_an_insert_ignores_keys_that_exist(spark: SparkSession, table: Table, tasks: int) -> None:

@@ -62,7 +62,8 @@ class TaskReport:
     prefixes: memoryview | None
     """The messages of a replacement: prefix, order columns and the number of a file, which is negative for none."""
     duplicates: tuple[int, memoryview] | None
-    """CP-67: the number of rows of the task with the same key as the previous row, and the first such key."""
+    """CP-67: the number of rows of the task with the same key as the previous row, and the first such key. None if
+    messages are ordered: the task then reports a message again for each such row, and the commit compares (CP-68)."""
     refused: RefusedReport | None
 
     @classmethod

@@ -40,12 +40,13 @@ def settle_messages(
     after: pa.Table | None = None,
 ) -> None:
     """CP-68: delete by position the rows of a prefix if another part has newer rows of it. Raises DuplicateKeyError if
-    two parts have the same key of a prefix. Reads nothing if every prefix occurs in one part only.
+    two parts have the same key of a prefix, or if one part has a key twice and repeats the prefix for it. Reads nothing
+    if every prefix is reported once.
 
     `context`: the context that the rows were written in. `files` contain the rows of the parts, and the draft has
     adopted them. `after`: values of the order columns; rows that do not exceed them are deleted (CF-13).
     """
-    if len(parts) < 2 and (after is None or not parts):
+    if not parts:
         return
     prefixes = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
     codes = row_codes(prefixes)

@@ -121,11 +121,13 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     if (refused.refuses(row)) {
       return;
     }
-    if (!plan.ignoresDuplicates && sameMessage && rowRest.equals(lastRest) && duplicateCount++ == 0) {
+    boolean isDuplicate = !plan.ignoresDuplicates && sameMessage && rowRest.equals(lastRest);
+    if (isDuplicate && plan.order.length == 0 && duplicateCount++ == 0) {
       duplicates.add(row);
     }
     files.write(written == null ? row : project(row));
-    if (!sameMessage || lastFile != files.number()) {
+    // Another partition or task may have a newer message, so the commit decides about ordered duplicates.
+    if (!sameMessage || lastFile != files.number() || isDuplicate) {
       note(row, rowPrefix, rowOrder, kind, files.number());
     }
     noteRest(rowRest);
