@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from tableformat.errors import InvalidArgumentError, InvalidKeyError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.kept_columns import stage_keeping
 from tableformat.operations.finding.stale_rows import check_has_order, check_on_stale, fresh_rows
@@ -17,10 +18,12 @@ from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_ordered_deletes
 from tableformat.operations.verbs.row_events import stage_row_events
+from tableformat.operations.verbs.truncates import refuse_ordered_truncate, stage_truncates
 from tableformat.operations.verbs.upsert import MISSING, deleting_older, lacking_columns, lacking_error
 from tableformat.properties import ORDER_COLUMN
 from tableformat.write.rows.change_codes import Change, kinds_of
 from tableformat.write.rows.change_events import ChangeEvents, change_events
+from tableformat.write.rows.conform import Conformer
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.last_per_key import last_row_per_key, refuse_incomparable
 from tableformat.write.rows.numbered_rows import numbered, unused_name
@@ -112,13 +115,25 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
             "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. Nothing "
             "was written. Give all columns to divert rows."
         )
+    no_key = [name for name in draft.key_names if name not in events.reader.schema.names]
+    if no_key:
+        where = "the events that insert, update or delete: they need the columns of the key"
+        stage_truncates(draft, events, UnknownColumnError(no_key[0], row_columns, where=where))
+        return
     column = draft.order.column()
     if column is not None:
         check_has_order(events.reader.schema.names, column, "the changes")
     draft.begin_verb()
     if missing == "error":
         draft.replaces_whole_rows()
+    given = [events.reader.schema.field(name) for name in row_columns]
     split = _SplitEvents(draft, events, row_columns, lacking if missing == "error" else [], on_stale)
+    if missing == "error" and lacking:
+        # Such events add no row, or are an error. The table's required columns may be among those that they lack.
+        Conformer(pa.schema(given), Schema(*(field for field in draft.schema.fields if field.name not in lacking)))
+        for _ in split.upserts():
+            pass
+        return
     if missing == "keep" and lacking:
         stage_keeping(draft, split.reader(split.kept()), lacking, numbered_by=split.number)
         rows = split.reader(iter(split.deleted_before))
@@ -168,20 +183,9 @@ class _SplitEvents:
                 self._deletes.observe(batch.filter(pa.array(is_delete)))
             resets = kinds == Change.TRUNCATE
             if resets.any():
-                self._refuse_truncate()
+                refuse_ordered_truncate(self._draft)
             self._is_emptied |= bool(resets.any())
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(resets)], schema=schema)
-
-    def _refuse_truncate(self) -> None:
-        """CP-71: raise InvalidArgumentError on a table with an order column. A truncate keeps no values for the keys
-        that it deletes, so older events would restore them."""
-        if self._order is not None:
-            raise InvalidArgumentError(
-                f"a truncate event: {self._draft.name} compares events by its order column {self._order.name!r} "
-                f"({ORDER_COLUMN}), and a truncate keeps no value for the keys that it deletes. Nothing was written. "
-                "Apply the events before it, run delete(where='true'), and apply the events after it; or send a "
-                "delete event for each key."
-            )
 
     def reader(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """Batches of rows as a reader."""

@@ -23,6 +23,7 @@ from tableformat.operations.finding.found_rows import FoundRows
 from tableformat.operations.finding.key_rows import within_bounds
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.verbs.delete import stage_delete
+from tableformat.operations.verbs.truncates import stage_truncates
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.storage.duckdb_connection import duckdb_connection
@@ -45,10 +46,12 @@ def stage_row_events(draft: Draft, events: ChangeEvents) -> None:
     row_columns = events.row_columns(names)
     lacking = [name for name in names if name not in row_columns]
     if lacking:
-        raise InvalidArgumentError(
+        error = InvalidArgumentError(
             f"the events lack columns of {draft.name}: {', '.join(lacking)}. "
             "With key=None a row is known by all of them. Nothing was written. Give whole rows."
         )
+        stage_truncates(draft, events, error)
+        return
     draft.begin_verb()
     draft.act_as("delete")
     given = _in_order(events)

@@ -74,6 +74,13 @@ def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> No
     assert rows(lake) == [("ann", 1, DAY)]
 
 
+def test_a_truncate_alone_empties_the_table(lake: Lake, tmp_path: Path) -> None:
+    """CF-13"""
+    given = lines(tmp_path / "events.json", {"before": None, "after": None, "op": "t", "source": {"lsn": 5}})
+    lake.json("apply-changes", "db.orders", given, "--envelope", "debezium")
+    assert rows(lake) == []
+
+
 def test_rows_without_a_key_go_by_all_columns(lake: Lake, tmp_path: Path) -> None:
     """CF-15"""
     gone = lines(tmp_path / "gone.jsonl", {"customer": "ann", "order": 1, "day": None, "_op": "D", "_ts": 1})

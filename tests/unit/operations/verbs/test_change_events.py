@@ -314,6 +314,42 @@ def test_an_envelope_that_says_too_little_is_an_error(catalog: tf.Catalog) -> No
     assert stored(table) == Counter([("a", 1, "old")])
 
 
+@pytest.mark.parametrize("key", ["table", None])
+def test_a_truncate_needs_no_columns_of_the_row(catalog: tf.Catalog, key: str | None) -> None:
+    """CF-13: other events without the key are an error that names its columns."""
+    lone = pa.Table.from_pylist([{"op": "t", "before": None, "after": None, "source": {"lsn": 3}}])
+    for given, options in (
+        (lone, {"envelope": "debezium"}),
+        (pa.table({"payload": lone.to_struct_array()}), {"envelope": "debezium"}),
+        (pa.table({"_op": ["truncate", "T"]}), {"order_by": None}),
+    ):
+        table = new_table(catalog, [("a", 1, "old")])
+        assert table.apply_changes(given, key=key, dry_run=True, **options).deleted_row_count == 1
+        table.apply_changes(given, key=key, **options)
+        assert not stored(table)
+    table = new_table(catalog, [("a", 1, "old")])
+    with pytest.raises(InvalidArgumentError, match="customer"):
+        table.apply_changes(pa.table({"_op": ["T", "D"]}), order_by=None, key=key)
+    only_item = pa.Table.from_pylist([{"op": "d", "before": {"item": "x"}, "source": {"lsn": 3}}])
+    with pytest.raises(InvalidArgumentError) as raised:
+        table.apply_changes(only_item, envelope="debezium", key=key)
+    assert "debezium." not in str(raised.value)
+    assert stored(table) == Counter([("a", 1, "old")])
+
+
+def test_deletes_may_leave_out_required_columns(catalog: tf.Catalog) -> None:
+    """CF-12: columns outside the key; the image before a delete often has the key alone."""
+    schema = pa.schema([("customer", pa.string()), pa.field("item", pa.string(), nullable=False)])
+    table = catalog.create_table(f"db.t{next(_numbers)}", schema, key=["customer"])
+    table.append(pa.table({"customer": ["ann", "bob"], "item": ["x", "y"]}, schema))
+    events = [{"op": "d", "before": {"customer": "ann"}, "source": {"lsn": 3}}]
+    table.apply_changes(pa.Table.from_pylist(events), envelope="debezium")
+    assert table.refresh().scan().to_arrow()["customer"].to_pylist() == ["bob"]
+    events[0]["before"]["custmer"] = "ann"
+    with pytest.raises(UnknownColumnError, match="custmer"):
+        table.apply_changes(pa.Table.from_pylist(events), envelope="debezium")
+
+
 def test_events_of_mysql_are_ordered_by_file_and_position(catalog: tf.Catalog) -> None:
     """CF-14"""
     table = new_table(catalog)

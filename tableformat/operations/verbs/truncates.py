@@ -1,0 +1,39 @@
+"""Truncate events without columns of the row: `{"op": "t", "before": null, "after": null}`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.verbs.delete import stage_delete
+from tableformat.properties import ORDER_COLUMN
+from tableformat.write.rows.change_codes import Change, kinds_of
+from tableformat.write.rows.change_events import ChangeEvents
+
+
+def stage_truncates(draft: Draft, events: ChangeEvents, others: InvalidArgumentError) -> None:
+    """CF-13: empty the table if there is a truncate event. Raises `others` for any other event."""
+    is_emptied = False
+    for batch in events.reader:
+        is_truncate = kinds_of(batch.column(events.op), events.op) == Change.TRUNCATE
+        if not np.all(is_truncate):
+            raise others
+        is_emptied |= batch.num_rows > 0
+    draft.begin_verb()
+    if is_emptied:
+        refuse_ordered_truncate(draft)
+        draft.act_as("delete")
+        stage_delete(draft, None, mode="auto")
+
+
+def refuse_ordered_truncate(draft: Draft) -> None:
+    """CP-71: the values of the keys that a truncate deletes are not remembered, so older events restore them."""
+    column = draft.order.column()
+    if column is not None:
+        raise InvalidArgumentError(
+            f"a truncate event: {draft.name} compares events by its order column {column.name!r} "
+            f"({ORDER_COLUMN}), and a truncate keeps no value for the keys that it deletes. Nothing was written. "
+            "Apply the events before it, run delete(where='true'), and apply the events after it; or send a "
+            "delete event for each key."
+        )
