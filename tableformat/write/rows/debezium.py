@@ -22,6 +22,9 @@ _PREFIX: Final = "debezium."
 """Prefix for the names of columns that are not columns of the row."""
 _POSITIONS: Final = (("lsn",), ("file", "pos", "row"), ("pos",), ("commit_lsn", "event_serial_no"))
 """Fields of `source` by which a connector orders its events: PostgreSQL, MySQL, others, and SQL Server."""
+_FILE: Final = "source.file"
+"""A MySQL log file such as `bin.999999`, followed by `bin.1000000`."""
+_NUMBER_DIGITS: Final = 20
 _AFTER: Final = ("c", "r", "u")
 _BEFORE: Final = ("u", "d")
 
@@ -46,7 +49,8 @@ def flat_reader(
 ) -> tuple[pa.RecordBatchReader, tuple[str, ...]]:
     """CF-14: the events with one column for each column of the row, and the names of the order columns.
 
-    The operation is the first column, and the order columns are the last ones. With `whole_images`, an update also
+    The operation is the first column, and the order columns are the last ones. `source.file` is in a form whose text
+    has the order of the files. With `whole_images`, an update also
     needs `before`. Raises InvalidArgumentError for an event without an image that it needs.
     """
     schema = _unwrapped_schema(reader.schema)
@@ -87,7 +91,7 @@ def _flat(
             codes.take(pa.array(parts[2])),
         ]
     )
-    order = [_column_at(batch, path).take(pa.array(events)) for path in order_by]
+    order = [_order_column(batch, path).take(pa.array(events)) for path in order_by]
     columns = [operations, *pa.concat_tables(images).columns, *order]
     table = pa.table(columns, schema=flat)
     # The images before updates come first in the parts, so the stable sort keeps them before the images after updates.
@@ -146,6 +150,23 @@ def _unwrapped(batch: pa.RecordBatch) -> pa.RecordBatch:
     if schema is batch.schema:
         return batch
     return pa.RecordBatch.from_arrays(batch.column("payload").flatten(), names=schema.names)
+
+
+def _order_column(batch: pa.RecordBatch, path: str) -> pa.Array:
+    column = _column_at(batch, path)
+    return _with_wide_number(column) if path == _FILE and _is_text(column.type) else column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _with_wide_number(files: pa.Array) -> pa.Array:
+    """Names with the number after the last dot in equal width. Names without a number are unchanged."""
+    parts = pc.extract_regex(files, r"^(?P<base>.*\.)(?P<number>[0-9]+)$")
+    number = pc.utf8_lpad(pc.struct_field(parts, "number"), _NUMBER_DIGITS, padding="0")
+    wide = pc.binary_join_element_wise(pc.struct_field(parts, "base"), number, pa.scalar("", files.type))
+    return pc.coalesce(wide, files)
 
 
 def _type_at(schema: pa.Schema, path: str) -> pa.DataType:

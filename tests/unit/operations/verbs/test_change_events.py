@@ -350,10 +350,22 @@ def test_deletes_may_leave_out_required_columns(catalog: tf.Catalog) -> None:
         table.apply_changes(pa.Table.from_pylist(events), envelope="debezium")
 
 
-def test_events_of_mysql_are_ordered_by_file_and_position(catalog: tf.Catalog) -> None:
-    """CF-14"""
+@pytest.mark.parametrize(
+    "places",
+    [
+        [("bin.000002", 4, 0), ("bin.000001", 900, 0), ("bin.000002", 4, 1)],
+        [("bin.1000000", 4, 0), ("bin.999999", 900, 0), ("bin.1000000", 5, 0)],
+        [("bin", 4, 0), ("bin", 3, 0), ("bin.1000000", 1, 0)],
+        [("b.2", 4, 0), ("a.10", 900, 0), ("b.10", 1, 0)],
+        [("copy2", 4, 0), ("copy10", 900, 0), ("copy2", 5, 0)],
+        [(None, 9, 0), (None, 8, 0), ("bin.1", 1, 0)],
+    ],
+)
+def test_events_of_mysql_are_ordered_by_file_and_position(
+    catalog: tf.Catalog, places: list[tuple[str | None, int, int]]
+) -> None:
+    """CF-14: the third event is the last one."""
     table = new_table(catalog)
-    places = [("bin.000002", 4, 0), ("bin.000001", 900, 0), ("bin.000002", 4, 1)]
     events = [
         {"op": "c", "after": {"customer": "a", "order": 1, "item": item}, "source": {"file": f, "pos": p, "row": r}}
         for item, (f, p, r) in zip(("x", "y", "z"), places, strict=True)
