@@ -77,13 +77,5 @@ def _emit(session: Session, table: Table, result: CommitResult) -> None:
     from rich.text import Text
 
     from tableformat.display.results import commit_dict, commit_text
-    from tableformat.display.text import counted
 
-    if result.dry_run:
-        told = (
-            f"Dry run: {counted(result.deleted_row_count or 0, 'row')} would be deleted and "
-            f"{counted(result.added_row_count, 'row')} added; nothing was changed."
-        )
-    else:
-        told = commit_text(result)
-    session.output.emit(lambda: {"table": table.name, **commit_dict(result)}, lambda: Text(told))
+    session.output.emit(lambda: {"table": table.name, **commit_dict(result)}, lambda: Text(commit_text(result)))

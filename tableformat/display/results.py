@@ -23,10 +23,15 @@ def commit_dict(result: CommitResult) -> dict[str, Any]:
 
 
 def commit_text(result: CommitResult) -> str:
-    """One sentence: the committed changes, or that nothing was committed."""
+    """One sentence: the committed changes, those that a dry run found, or that nothing was committed."""
     if result.already_applied:
         return "This batch was committed before; nothing was changed."
     stale = f"{text.counted(result.stale_row_count, 'stale row')} left out" if result.stale_row_count else ""
+    if result.dry_run:
+        return (
+            f"Dry run: {text.counted(result.deleted_row_count or 0, 'row')} would be deleted and "
+            f"{text.counted(result.added_row_count, 'row')} added{', ' if stale else ''}{stale}; nothing was changed."
+        )
     if result.written_bytes == 0:
         return f"Nothing to change; {stale + '; ' if stale else ''}no snapshot was made."
     changes = []

@@ -30,6 +30,7 @@ def test_one_commit_is_undone_and_later_ones_stay(spark: SparkSession, table: Ta
 
     dry = spark.sql(f"CALL lake.system.revert_snapshot('{table.name}', {mistake}, dry_run => true)").first()
     assert dry is not None
+    assert (dry.added_rows_count, dry.deleted_rows_count) == (2, 0)
     assert len(rows(spark, table)) == 2
     done = spark.sql(f"CALL lake.system.revert_snapshot('{table.name}', {mistake})").first()
     assert done is not None

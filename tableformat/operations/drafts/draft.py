@@ -428,7 +428,7 @@ class Draft:
         self.context = replace(self.context, properties={**self.context.properties, BLIND_DELETES: BLIND_OFF})
 
     def dry_run_result(self, *, started: float) -> CommitResult:
-        """The changes that a commit of the draft would make."""
+        """The numbers of rows that a commit of the draft would add and delete."""
         self._write_blind_deletes()
         unchanged = self.unchanged(already_applied=False, started=started)
         return dry_run_result_of(self._change, unchanged, refused=self._all_refused())

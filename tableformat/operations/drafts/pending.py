@@ -58,9 +58,10 @@ def result_of(
 
 
 def dry_run_result_of(staged: StagedChange, unchanged: CommitResult, *, refused: pa.Table | None) -> CommitResult:
-    """The changes that a commit would make."""
+    """The numbers of rows that a commit would add and delete."""
     return replace(
         unchanged,
+        added_row_count=staged.new_row_count(staged.added_data_files),
         deleted_row_count=staged.deleted_row_count,
         stale_row_count=staged.order.stale_row_count,
         refused=refused,

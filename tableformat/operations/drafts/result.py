@@ -74,8 +74,8 @@ class CommitResult(HtmlResult):
     already_applied: bool = False
     """Whether the batch of this application id was committed before, so that nothing was written."""
     dry_run: bool = False
-    """Whether this is the result of a dry run. Nothing was changed, and `deleted_row_count` is the number of rows that
-    would be deleted."""
+    """Whether this is the result of a dry run. Nothing was changed. `added_row_count` and `deleted_row_count` are the
+    numbers of rows that would be added and deleted."""
     estimate: DeleteEstimate | None = None
     """With `dry_run="metadata"`: the maximum effect of the operation."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)

@@ -63,7 +63,7 @@ def run_verb(
 
 
 def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: CommitOptions) -> CommitResult:
-    """The rows that an operation would delete at the head of the draft's branch. Nothing is committed.
+    """The rows that an operation would add and delete at the head of the draft's branch. Nothing is committed.
 
     The operation is staged as requested, so that its errors are also raised here. A blind delete counts no rows, so it
     is staged again in the form that finds its rows. `verb` can be staged twice.

@@ -270,6 +270,10 @@ class StagedChange:
         self._carried.update(data.file_path for data in carried)
         self.add_data_files(carried)
 
+    @property
+    def added_data_files(self) -> tuple[DataFile, ...]:
+        return tuple(data for verb in self._verbs for data in verb.data_files if data.file_path not in self._removed)
+
     def new_row_count(self, added: Sequence[DataFile]) -> int:
         """The number of rows in the added files that were not in the table before."""
         return sum(data.record_count for data in added if data.file_path not in self._carried)
@@ -294,7 +298,7 @@ class StagedChange:
         )
         written.extend(delete.file_path for delete in row_deletes.added)
         removed = tuple(data for path, data in self._removed.items() if path not in staged_paths)
-        added = tuple(data for verb in self._verbs for data in verb.data_files if data.file_path not in self._removed)
+        added = self.added_data_files
         added_deletes = (*(delete for verb in self._verbs for delete in verb.delete_files), *row_deletes.added)
         removed_deletes = (*self._removed_deletes.values(), *row_deletes.replaced)
         return TableChange(

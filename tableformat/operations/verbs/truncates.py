@@ -28,7 +28,8 @@ def stage_truncates(draft: Draft, events: ChangeEvents, others: InvalidArgumentE
 
 
 def refuse_ordered_truncate(draft: Draft) -> None:
-    """CP-71: the values of the keys that a truncate deletes are not remembered, so older events restore them."""
+    """CP-71: raise InvalidArgumentError on a table with an order column. A truncate keeps no values for the keys that
+    it deletes, so older events would restore them."""
     column = draft.order.column()
     if column is not None:
         raise InvalidArgumentError(

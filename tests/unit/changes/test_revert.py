@@ -214,7 +214,10 @@ def test_commands(table: tf.Table, tmp_path: Path) -> None:
     lake = ["--catalog", str(tmp_path / "lake"), "--json"]
 
     dry = CliRunner().invoke(app, [*lake, "revert", "shop.lines", str(mistake), "--dry-run"])
-    assert json.loads(dry.stdout)["dry_run"]
+    told = json.loads(dry.stdout)
+    assert (told["dry_run"], told["added_row_count"], told["deleted_row_count"]) == (True, 2, 0)
+    restored = [*lake[:2], "restore-rows", "shop.lines", "--where", "true", "--snapshot", str(good), "--dry-run"]
+    assert "0 rows would be deleted and 2 rows added" in CliRunner().invoke(app, restored).stdout
     done = CliRunner().invoke(
         app, [*lake, "restore-rows", "shop.lines", "--where", '"order" = 1', "--snapshot", str(good)]
     )

@@ -52,6 +52,7 @@ def test_events_of_files_are_applied_once(lake: Lake, tmp_path: Path) -> None:
     command = ("apply-changes", "db.orders", csv, "--op-column", "op", "--order-by", "lsn")
     tried = lake.json(*command, "--dry-run")
     assert (tried["deleted_row_count"], rows(lake)) == (2, [("ann", 1, None), ("ann", 2, None)])
+    assert "Dry run: 2 rows would be deleted and 1 row added;" in lake.run(*command, "--dry-run").stdout
     named = ("--application-id", "loader", "--batch-id", "7")
     assert lake.run(*command, *named).stdout.startswith("1 file applied to db.orders.\nSnapshot ")
     assert rows(lake) == [("ann", 2, DAY)]

@@ -65,7 +65,7 @@ CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "
 def test_counts_what_a_replacement_then_takes(
     table: tf.Table, call: partial[Any], gone: int, properties: dict[str, str]
 ) -> None:
-    """The new rows are in its files, which are removed again."""
+    """CP-88: the new rows are in its files, which are removed again."""
     table.set_properties(properties)
     given = rows(("a", 1), ("z", 1), ("z", 2))
     before, count, snapshot = files(table), table.scan().count(), table.snapshot_id
@@ -73,6 +73,7 @@ def test_counts_what_a_replacement_then_takes(
     assert (preview.dry_run, preview.deleted_row_count, preview.snapshot_id) == (True, gone, snapshot)
     assert (files(table), table.refresh().scan().count(), table.snapshot_id) == (before, count, snapshot)
     result = call(table, given)
+    assert result.added_row_count == preview.added_row_count
     assert table.scan().count() == count - gone + result.added_row_count
 
 

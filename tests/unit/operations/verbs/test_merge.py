@@ -187,7 +187,7 @@ def test_a_batch_is_merged_once_and_dry_runs_change_nothing(table: tf.Table) -> 
     before, rows = table.snapshot_id, stored(table, "a")
     merge = table.merge(source(0, 2, a=[1, 1]), on="id").when_matched_update({"a": "target.a + 1"})
     preview = merge.execute(dry_run=True)
-    assert (preview.dry_run, preview.deleted_row_count) == (True, 2)
+    assert (preview.dry_run, preview.added_row_count, preview.deleted_row_count) == (True, 2, 2)
     assert (table.refresh().snapshot_id, stored(table, "a")) == (before, rows)
     for is_again in (False, True):
         merge = table.merge(source(0, a=[1]), on="id", application_id="loader", batch_id=1)

@@ -67,7 +67,7 @@ def test_nothing_matches_and_dry_runs_change_nothing(table: tf.Table) -> None:
     before, rows = table.snapshot_id, stored(table, "a")
     assert table.update("id = 1", set={"a": 1}).snapshot_id == before
     preview = table.update("id >= 4", set={"a": 1}, dry_run=True)
-    assert (preview.dry_run, preview.deleted_row_count) == (True, 2)
+    assert (preview.dry_run, preview.added_row_count, preview.deleted_row_count) == (True, 2, 2)
     assert (table.refresh().snapshot_id, stored(table, "a")) == (before, rows)
 
 
