@@ -23,11 +23,10 @@ from tableformat.operations.verbs.upsert import MISSING, deleting_older, lacking
 from tableformat.properties import ORDER_COLUMN
 from tableformat.write.rows.change_codes import Change, kinds_of
 from tableformat.write.rows.change_events import ChangeEvents, change_events
-from tableformat.write.rows.conform import Conformer
+from tableformat.write.rows.conform import ConformedRows, Conformer
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.last_per_key import last_row_per_key, refuse_incomparable
 from tableformat.write.rows.numbered_rows import numbered, unused_name
-from tableformat.write.rows.replacing_rows import in_types_of
 
 TABLE_KEY: Final = "table"
 """The argument `key` for events that apply to the rows with their key."""
@@ -127,7 +126,8 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
     if missing == "error":
         draft.replaces_whole_rows()
     given = [events.reader.schema.field(name) for name in row_columns]
-    split = _SplitEvents(draft, events, row_columns, lacking if missing == "error" else [], on_stale)
+    needed = lacking if missing == "error" else []
+    split = _SplitEvents(draft, events, row_columns, needed, on_refused=on_refused, on_stale=on_stale)
     if missing == "error" and lacking:
         # Such events add no row, or are an error. The table's required columns may be among those that they lack.
         Conformer(pa.schema(given), Schema(*(field for field in draft.schema.fields if field.name not in lacking)))
@@ -147,7 +147,14 @@ class _SplitEvents:
     """The last event of each key. It can be read once."""
 
     def __init__(
-        self, draft: Draft, events: ChangeEvents, row_columns: Sequence[str], lacking: Sequence[str], on_stale: str
+        self,
+        draft: Draft,
+        events: ChangeEvents,
+        row_columns: Sequence[str],
+        lacking: Sequence[str],
+        *,
+        on_refused: str,
+        on_stale: str,
     ) -> None:
         """CP-27: events that insert or update raise an error if there are `lacking` columns."""
         self._draft = draft
@@ -156,6 +163,7 @@ class _SplitEvents:
         self._key = list(draft.key_names)
         refuse_incomparable(events.reader.schema, self._key)
         self._lacking = lacking
+        self._on_refused = on_refused
         self.number = unused_name(events.reader.schema)
         """The name of the column with the indexes of the events in the input."""
         self._columns = [*row_columns, self.number]
@@ -212,10 +220,16 @@ class _SplitEvents:
             yield batch.select(self._columns).filter(pa.array(is_upsert))
 
     def _stage_deletes(self, events: pa.Table) -> None:
+        """CP-24: an event whose key does not fit the table is an error, or is diverted."""
+        names = [*self._key, *([] if self._order is None else [self._order.name])]
+        columns = Schema(*(self._draft.schema.find_field(name) for name in names))
+        reader = events.select([*names, self.number]).to_reader()
+        conformed = ConformedRows(reader, columns, on_refused=self._on_refused, numbered_by=self.number)
+        keys = conformed.to_reader().read_all()
+        self._draft.note_refused(conformed)
         if self._order is None:
-            self._draft.add_keys(events.select(self._key))
+            self._draft.add_keys(keys)
         else:
-            keys = in_types_of(self._draft.schema, events.select([*self._key, self._order.name]))
             stage_ordered_deletes(self._draft, keys, self._order)
 
     def kept(self) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, InvalidKeyError, RowNotFoundError, UnknownColumnError
+from tableformat.errors import (
+    InvalidArgumentError,
+    InvalidKeyError,
+    RowNotFoundError,
+    RowsRefusedError,
+    UnknownColumnError,
+)
 from tableformat.write.rows.last_per_key import last_row_per_key
 
 SCHEMA = pa.schema(
@@ -335,6 +341,30 @@ def test_a_truncate_needs_no_columns_of_the_row(catalog: tf.Catalog, key: str | 
         table.apply_changes(only_item, envelope="debezium", key=key)
     assert "debezium." not in str(raised.value)
     assert stored(table) == Counter([("a", 1, "old")])
+
+
+@pytest.mark.parametrize("order_column", [False, True])
+def test_a_delete_without_its_key_is_diverted(catalog: tf.Catalog, order_column: bool) -> None:
+    """CP-24"""
+    table = new_table(catalog, [("a", 1, "old"), ("a", 2, "old")])
+    if order_column:
+        table.set_properties({"tableformat.order-column": "item"})
+    events = events_of(
+        [
+            ("a", 1, "x", "I", 1, None),
+            ("a", None, "y", "D", 2, None),
+            ("a", 2, "z", "D", 3, None),
+            (None, 3, "z", "I", 4, None),
+        ]
+    ).drop(["number"])
+    for options in ({}, {"dry_run": True}):
+        with pytest.raises(RowsRefusedError):
+            table.apply_changes(events, order_by="day", **options)
+    result = table.apply_changes(events, order_by="day", on_refused="divert")
+    assert result.refused is not None
+    found = result.refused.select(["_row_index", "_refused_column", "customer"]).sort_by("_row_index").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, "order", "a"), (3, "customer", None)]
+    assert stored(table) == Counter([("a", 1, "x")])
 
 
 def test_deletes_may_leave_out_required_columns(catalog: tf.Catalog) -> None:
