@@ -124,7 +124,7 @@ def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
 
 def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[str] = ()) -> Any:
     """The rows of files with one format and the same columns, read with the types in `schema`. `images`: columns of
-    JSON files whose fields, at any depth, are columns of the table too.
+    JSON files whose fields, at any depth, are columns of the table too. They may differ between the files.
 
     Raises InvalidArgumentError for an unknown format, for several formats, and for columns that differ.
     """
@@ -139,7 +139,9 @@ def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[
             "Nothing was changed."
         )
     if formats == {"json"}:
-        return pa.concat_tables(_of_same_columns(paths, [_read_json(path, schema, images) for path in paths]))
+        tables = [_read_json(path, schema, images) for path in paths]
+        events = _as_one_file(tables) if images else None
+        return pa.concat_tables(_of_same_columns(paths, tables)) if events is None else events
     return _dataset(paths, formats == {"csv"}, schema)
 
 
@@ -196,6 +198,20 @@ def _read_json(path: Path, schema: pa.Schema, images: Sequence[str]) -> pa.Table
     typed = [field for field in target if field.name in schema.names or field.name in images]
     read = pa.schema([field.with_type(_with_dates_as_text(field.type)) for field in typed])
     return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=read)).select(found.names).cast(target)
+
+
+def _as_one_file(tables: Sequence[pa.Table]) -> pa.Table | None:
+    """Events with the fields of all tables, as if their lines were in one file: a file of deletes has no image after,
+    and its images before may have keys alone. None for types that differ, and for other columns:
+    in one table, events with and without `payload` would be taken for tombstones."""
+    import pyarrow as pa
+
+    if len({frozenset(table.schema.names) for table in tables}) > 1:
+        return None
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
 
 
 def _as_in_table(field: pa.Field, schema: pa.Schema, images: Sequence[str]) -> pa.Field:

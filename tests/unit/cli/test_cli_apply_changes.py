@@ -75,6 +75,29 @@ def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> No
     assert rows(lake) == [("ann", 1, DAY)]
 
 
+@pytest.mark.parametrize("wraps", [False, True])
+def test_files_whose_images_have_different_fields(lake: Lake, tmp_path: Path, wraps: bool) -> None:
+    """CF-14: a file of deletes has no image after, and its images before may have the key alone."""
+    row = {"customer": "ann", "order": 2, "day": "2026-01-02"}
+    groups: list[list[dict[str, Any]]] = [
+        [{"before": {"order": 1, "customer": "ann"}, "after": None, "op": "d", "source": {"lsn": 4, "xmin": None}}],
+        [{"before": None, "after": row, "op": "u", "source": {"lsn": 5}}],
+        [{"before": row, "after": {**row, "order": 3}, "op": "u", "source": {"lsn": 6, "xmin": 1}}],
+    ]
+    given = [
+        lines(tmp_path / f"{place}.json", *({"payload": event} if wraps else event for event in events))
+        for place, events in enumerate(groups)
+    ]
+    lake.json("apply-changes", "db.orders", *given, "--envelope", "debezium")
+    assert rows(lake) == [("ann", 3, DAY)]
+    text = lines(tmp_path / "text.json", {"before": None, "after": {**row, "item": "x"}, "op": "u", "source": 1})
+    other = lines(tmp_path / "other.json", {"before": None, "after": {**row, "item": 1}, "op": "u", "source": "1"})
+    wrapped = lines(tmp_path / "wrapped.json", {"payload": groups[1][0], "before": None})
+    for more in (other, wrapped):
+        refused = lake.error("apply-changes", "db.orders", text, more, "--envelope", "debezium", "--in-order")
+        assert "have the same columns" in refused["message"]
+
+
 def test_a_truncate_alone_empties_the_table(lake: Lake, tmp_path: Path) -> None:
     """CF-13"""
     given = lines(tmp_path / "events.json", {"before": None, "after": None, "op": "t", "source": {"lsn": 5}})
