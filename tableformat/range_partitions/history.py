@@ -89,14 +89,34 @@ class _State:
 
 def range_partition_history(metadata: TableMetadata, io: FileIO) -> pa.Table:
     """RP-33: a row for each change of a range, oldest first."""
-    documents = [*logged_documents(metadata, io), json.loads(metadata.model_dump_json())]
-    states = [_State(document) for document in documents]
+    states = [_State(document) for document in (*logged_documents(metadata, io), _current_document(metadata))]
     now = metadata.schema()
     changes = [*_before_the_log(states[0], now), *_first(states[0], now)]
     for before, after in pairwise(states):
         changes += _between(before, after, now)
     rows = [{name: getattr(each, name) for name in HISTORY_SCHEMA.names} for each in changes]
     return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+
+
+def _current_document(metadata: TableMetadata) -> dict[str, Any]:
+    """The parts of the current metadata file that `_State` reads. PyIceberg does not serialize metadata of format
+    version 3."""
+    schema = metadata.schema()
+    return {
+        "properties": metadata.properties,
+        "last-updated-ms": metadata.last_updated_ms,
+        "metadata-log": metadata.metadata_log,
+        "current-schema-id": schema.schema_id,
+        "schemas": [json.loads(schema.model_dump_json())],
+        "snapshots": [
+            {
+                "snapshot-id": each.snapshot_id,
+                "timestamp-ms": each.timestamp_ms,
+                "summary": {} if each.summary is None else each.summary.additional_properties,
+            }
+            for each in metadata.snapshots
+        ],
+    }
 
 
 def _before_the_log(oldest: _State, now: Schema) -> Iterator[RangeChange]:

@@ -89,9 +89,11 @@ def test_before_they_were_defined_a_table_has_no_list(catalog: tf.Catalog) -> No
         table.range_partitions.list(snapshot_id=first)
 
 
-def test_the_history_has_every_change(catalog: tf.Catalog) -> None:
+@pytest.mark.parametrize("format_version", ["2", "3"])
+def test_the_history_has_every_change(catalog: tf.Catalog, format_version: str) -> None:
     """RP-33: changes without a snapshot included; a retirement and its end name the tag."""
-    table = made(catalog)
+    table = made(catalog, **{"format-version": format_version})
+    assert table.metadata.format_version == int(format_version)
     append(table, 1)
     table.range_partitions.alter(add=[(10, 20)], split=[5])
     append(table, 11)
@@ -116,10 +118,11 @@ def test_the_history_has_every_change(catalog: tf.Catalog) -> None:
     assert table.inspect.range_partition_history().equals(table.range_partitions.history())
 
 
-def test_without_the_log_the_summaries_of_snapshots_tell(catalog: tf.Catalog) -> None:
+@pytest.mark.parametrize("format_version", ["2", "3"])
+def test_without_the_log_the_summaries_of_snapshots_tell(catalog: tf.Catalog, format_version: str) -> None:
     """RP-32, RP-33: additions and splits are lost; at an old snapshot they exist until the next change that made a
     snapshot."""
-    table = made(catalog)
+    table = made(catalog, **{"format-version": format_version})
     first = append(table, 1)
     table.range_partitions.alter(add=[(10, 20)], split=[5])
     tag = table.range_partitions.retire(10, 20).tag
