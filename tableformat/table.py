@@ -560,10 +560,10 @@ class Table(TableCommits):
         {'id1': ['A', 'B'], 'num_cal': [2, 1]}
         """
         references.exactly_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
-        from tableformat.changes.revert import rows_then
+        from tableformat.changes.revert import restore_rows
 
         state = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
-        return self.overwrite(rows_then(state, where), where=where, dry_run=dry_run, **commit)
+        return self._run(partial(restore_rows, state=state, where=where), None, commit, dry_run=dry_run)
 
     def overwrite(
         self,

@@ -1,4 +1,4 @@
-"""`revert`: undo one commit and keep the later ones."""
+"""`revert` and `restore_rows`: undo one commit, or a part of it, and keep the later commits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tableformat.operations.finding.covered_rows import take_covered
 from tableformat.operations.finding.exact_nanoseconds import as_numbers
 from tableformat.operations.finding.key_rows import portions, within_bounds
 from tableformat.operations.finding.lookup import rows_of_keys
+from tableformat.operations.verbs.overwrite import stage_overwrite
 from tableformat.parquet.array_forms import rows_as
 from tableformat.scan.scan import Scan
 from tableformat.storage.duckdb_connection import duckdb_connection
@@ -51,9 +52,11 @@ def revert(draft: Draft, *, snapshot_id: int) -> None:
         draft.add_batches(draft.conformed(rows_of_keys(before, portion)))
 
 
-def rows_then(state: SnapshotView, where: Where) -> pa.RecordBatchReader:
-    """CP-90: the matching rows of an earlier snapshot, in the columns of the table's current schema."""
-    return Scan(replace(state, schema=state.metadata.schema()), where).to_arrow_batch_reader()
+def restore_rows(draft: Draft, *, state: SnapshotView, where: Where) -> None:
+    """CP-90: replace the matching rows with those of an earlier snapshot, in the columns of the table's current schema.
+    The change is staged."""
+    then = Scan(replace(state, schema=state.metadata.schema()), where)
+    stage_overwrite(draft, then.to_arrow_batch_reader(), where)
 
 
 def _view_of(draft: Draft, snapshot_id: int) -> SnapshotView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -146,12 +146,26 @@ def refusals(
     [2024-01-01, 2024-04-01)`. The nearest range is taken from `where`. RP-30: the sentence also names retired ranges
     that contain the row."""
     reasons = _uncovered(defined, columns, where, end)
+    for each, inside in _inside_retired(defined, columns, retired):
+        reasons = _joined("", [reasons, pc.if_else(pa.array(inside), f"; {each.note}", "")], "", "")
+    return reasons
+
+
+def retired_tags(
+    defined: DefinedPartitions, columns: Sequence[pa.Array], retired: Sequence[RetiredRange]
+) -> tuple[str, ...]:
+    """RP-30: the tags of the retired ranges that contain one of the given rows."""
+    return tuple(each.tag for each, inside in _inside_retired(defined, columns, retired) if inside.any())
+
+
+def _inside_retired(
+    defined: DefinedPartitions, columns: Sequence[pa.Array], retired: Sequence[RetiredRange]
+) -> Iterator[tuple[RetiredRange, npt.NDArray[np.bool_]]]:
+    """Each retired range of the same columns, and whether it contains each row."""
     for each in retired:
         if each.key == defined.key:
             inside = covered(DefinedPartitions(key=each.key, bounds=each.ranges), columns)
-            flags = np.ones(len(reasons), np.bool_) if inside is None else inside
-            reasons = _joined("", [reasons, pc.if_else(pa.array(flags), f"; {each.note}", "")], "", "")
-    return reasons
+            yield each, np.ones(len(columns[0]), np.bool_) if inside is None else inside
 
 
 def _uncovered(defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range], end: str) -> pa.Array:

@@ -215,7 +215,7 @@ class Draft:
     def conformed(
         self,
         rows: Any,
-        on_refused: str = "fail",
+        on_refused: str | None = None,
         *,
         whole_groups: Sequence[str] = (),
         tests: Sequence[RowTest] = (),
@@ -225,7 +225,7 @@ class Draft:
 
         A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`:
         conditions of the operation on rows, besides the table's constraints. `numbered_by`: a column with the indexes
-        of the rows in the caller's input.
+        of the rows in the caller's input. `on_refused` is None in operations without this option.
         """
         given = as_reader(rows, schema=arrow_schema(self.schema))
         checks = (*row_tests(self.context, table=self.name), *tests)

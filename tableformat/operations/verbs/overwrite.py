@@ -31,6 +31,13 @@ def overwrite(
     some new rows are diverted.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
+    stage_overwrite(draft, rows, where, allow_outside=allow_outside, on_refused=on_refused)
+
+
+def stage_overwrite(
+    draft: Draft, rows: Any, where: Where | None, *, allow_outside: bool = False, on_refused: str | None = None
+) -> None:
+    """`overwrite`; `on_refused` is None in operations without this option."""
     draft.begin_verb()
     stage_delete(draft, where, mode="auto")
     test = None if allow_outside else inside_of(parse_where(where, draft.schema), draft.schema)

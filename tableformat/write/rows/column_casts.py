@@ -37,6 +37,8 @@ class Misfits:
     """One sentence each, without the column's name."""
     uncovered: bool = False
     """The values fit, but lie outside of all range partitions (RP-5)."""
+    retired_tags: tuple[str, ...] = ()
+    """The tags of the retired ranges that contain some of the values (RP-30)."""
 
 
 @dataclass(frozen=True, slots=True)

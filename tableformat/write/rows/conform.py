@@ -22,6 +22,7 @@ from tableformat.write.rows.refused_groups import SpoiledGroups, SpoiledGroupsCo
 
 REPORTED_ROWS: Final = 1_000
 """Number of rows that a RowsRefusedError contains; its message has the total."""
+_TAGS_MAX: Final = 3
 ON_REFUSED: Final = ("fail", "divert")
 REPORT_SCHEMA: Final = pa.schema(
     [pa.field("row_index", pa.int64()), pa.field("column", pa.large_string()), pa.field("reason", pa.large_string())]
@@ -38,6 +39,8 @@ class RefusedRows:
     reasons: pa.Array
     uncovered: bool
     """True if all of them are only refused because they lie outside of all range partitions (RP-5)."""
+    retired_tags: tuple[str, ...] = ()
+    """The tags of the retired ranges that contain some of them (RP-30)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class ConformedRows:
     With `on_refused="fail"`, the first row that does not fit ends the stream. The rest of the input is only counted,
     and RowsRefusedError has the number of rows that do not fit, and the first of them.
 
+    None does the same, for operations without this option: the error does not mention it.
+
     With "divert", such rows are left out, kept in memory and returned by `refused`. With `whole_groups`, names of
     columns, all rows with the same values in these columns are left out too (CP-24). Then no row is returned before the
     last one has been read.
@@ -123,7 +128,7 @@ class ConformedRows:
         reader: pa.RecordBatchReader,
         schema: Schema,
         *,
-        on_refused: str = "fail",
+        on_refused: str | None = None,
         checks: Sequence[RowTest] = (),
         whole_groups: Sequence[str] = (),
         numbered_by: str | None = None,
@@ -133,7 +138,7 @@ class ConformedRows:
         `numbered_by`: an additional int64 column with the index of each row in the caller's input. It is needed if the
         reader omits some of that input.
         """
-        if on_refused not in ON_REFUSED:
+        if on_refused is not None and on_refused not in ON_REFUSED:
             raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
         self._reader = reader
         self._schema = schema
@@ -142,6 +147,7 @@ class ConformedRows:
         self._spoiled: pa.Table | None = None
         self._numbered_by = numbered_by
         self._conformer = Conformer(_without(reader.schema, numbered_by), schema, checks)
+        self._can_divert = on_refused is not None
         self._diverts = on_refused == "divert"
         self._diverted: list[pa.RecordBatch] = []
 
@@ -217,33 +223,48 @@ class ConformedRows:
         assert first.refused is not None
         refused, is_uncovered = [(first, indexes)], first.refused.uncovered
         total = reported = len(first.refused.positions)
+        tags = dict.fromkeys(first.refused.retired_tags)
         for batch in self._reader:
             conformed = self._conformer.conform(self._row_columns(batch))
             if conformed.refused is not None:
                 total += len(conformed.refused.positions)
                 is_uncovered &= conformed.refused.uncovered
+                tags |= dict.fromkeys(conformed.refused.retired_tags)
                 if reported < REPORTED_ROWS:
                     refused.append((conformed, self._indexes(batch, conformed.refused, next_row)))
                     reported += len(conformed.refused.positions)
             next_row += batch.num_rows
         report = pa.Table.from_batches([_report(each, at, with_rows=is_uncovered) for each, at in refused])
-        return _error(report.slice(0, REPORTED_ROWS), total, next_row, uncovered=is_uncovered)
+        advice = _advice([*tags], uncovered=is_uncovered, can_divert=self._can_divert)
+        return _error(report.slice(0, REPORTED_ROWS), total, next_row, advice, uncovered=is_uncovered)
 
 
-def _error(report: pa.Table, refused_count: int, row_count: int, *, uncovered: bool) -> RowsRefusedError:
+def _advice(retired_tags: Sequence[str], *, uncovered: bool, can_divert: bool) -> str:
+    """What the caller can do about refused rows, as the end of a sentence."""
+    advice = []
+    if uncovered and retired_tags:
+        calls = " and ".join(f"range_partitions.restore({tag!r})" for tag in retired_tags[:_TAGS_MAX])
+        advice.append(f"{calls} brings the retired range back, range_partitions.add(lower, upper) makes room elsewhere")
+    elif uncovered:
+        advice.append("range_partitions.add(lower, upper) makes room")
+    if can_divert:
+        advice.append("on_refused='divert' writes the other rows")
+    return f"; {', '.join(advice)}" if advice else ""
+
+
+def _error(report: pa.Table, refused_count: int, row_count: int, advice: str, *, uncovered: bool) -> RowsRefusedError:
     counted = f"{refused_count:,} of {row_count:,} rows"
     row, column, reason = (report.column(name)[0].as_py() for name in REPORT_SCHEMA.names)
     if uncovered:
         return UncoveredRowsError(
             f"{counted} lie where no range partition is, first row {row}: {reason}. Nothing was written. The error's "
-            "`refused` lists them; range_partitions.add(lower, upper) makes room, on_refused='divert' writes the other "
-            "rows.",
+            f"`refused` lists them{advice}.",
             report,
             refused_count,
         )
     return RowsRefusedError(
         f"{counted} do not fit the table, first row {row}: column {column!r}: {reason}. "
-        "Nothing was written. The error's `refused` lists them; on_refused='divert' writes the other rows.",
+        f"Nothing was written. The error's `refused` lists them{advice}.",
         report,
         refused_count,
     )
@@ -256,7 +277,8 @@ def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
     chosen = pa.array(first)
     columns = pa.concat_arrays([found.columns for found in misfits]).take(chosen)
     reasons = pa.concat_arrays([found.reasons for found in misfits]).take(chosen)
-    return RefusedRows(rows, columns, reasons, all(found.uncovered for found in misfits))
+    tags = dict.fromkeys(tag for found in misfits for tag in found.retired_tags)
+    return RefusedRows(rows, columns, reasons, all(found.uncovered for found in misfits), tuple(tags))
 
 
 def _without(schema: pa.Schema, name: str | None) -> pa.Schema:

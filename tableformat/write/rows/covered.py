@@ -9,7 +9,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.retired import retired_in
-from tableformat.range_partitions.rows import covered, missing_steps, refusals
+from tableformat.range_partitions.rows import covered, missing_steps, refusals, retired_tags
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.checks import RowTest, row_checks
 from tableformat.write.rows.column_casts import Misfits, Positions
@@ -49,11 +49,13 @@ class CoveredRows:
         if not len(positions):
             return None
         refused = [column.take(pa.array(positions)) for column in columns]
+        retired = retired_in(self._context.properties, self._context.schema)
         return Misfits(
             positions,
             pa.repeat(pa.scalar(defined.key.names[0], pa.large_string()), len(positions)),
-            refusals(defined, refused, where, end, retired_in(self._context.properties, self._context.schema)),
+            refusals(defined, refused, where, end, retired),
             uncovered=True,
+            retired_tags=retired_tags(defined, refused, retired),
         )
 
     def _outside_of_limits(self, columns: list[pa.Array], positions: Positions) -> Positions:
