@@ -140,6 +140,7 @@ class _PlannedRestoration(PlannedChange):
         self._refuse_publish_target(head.metadata)
         defined = defined_partitions(self._iceberg, head)
         ranges = _retired_ranges(head.metadata.properties, self._tag, defined)
+        _refuse_existing(self._tag, defined, ranges)
         after = added(defined, ranges)
         kept = view_of_tag(head.metadata, head.io, self._tag)
         live = {data.file_path for data in live_data_files(head)}
@@ -273,11 +274,27 @@ def _retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPar
     text = properties.get(RETIRED_PREFIX + tag)
     if text is None:
         names = [name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX)]
-        raise SnapshotNotFoundError(f"nothing was retired under the tag {tag!r}.{nearest_hint(tag, names)}")
+        raise SnapshotNotFoundError(
+            f"nothing was retired under the tag {tag!r}. Nothing was changed.{nearest_hint(tag, names)} "
+            "range_partitions.list() shows the tags of retired ranges."
+        )
     value: dict[str, Any] = json.loads(text)
     if value["field-ids"] != list(defined.key.field_ids):
         raise InvalidArgumentError(f"what was retired under {tag!r} was of other range columns than the table has now.")
     return [range_from_json(defined.key, each) for each in value["ranges"]]
+
+
+def _refuse_existing(tag: str, defined: DefinedPartitions, ranges: Sequence[Range]) -> None:
+    """RP-13: raise InvalidArgumentError if a part of a range to restore was added again."""
+    clash = next(((each, bound) for each in ranges for bound in defined.bounds if bound.meets(each)), None)
+    if clash is not None:
+        each, bound = clash
+        part = defined.text(Range(max(each.lower, bound.lower), min(each.upper, bound.upper)))
+        raise InvalidArgumentError(
+            f"{defined.text(each)} of the tag {tag!r} cannot be restored: {defined.text(bound)} exists already. "
+            f"Nothing was changed. Drop or retire {part} first, or keep it and append the rows that "
+            f"scan(tag={tag!r}) reads."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,8 +325,10 @@ def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
     tag = table.range_partitions.retire(0, 10).tag
     assert tag is not None
     table.range_partitions.add(5, 8)
-    with pytest.raises(InvalidArgumentError, match=r"\[0, 10\) cannot be added: \[5, 8\) exists already"):
+    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) exists already.*Drop or retire \[5, 8\) first"):
         table.range_partitions.restore(tag)
+    with pytest.raises(SnapshotNotFoundError, match=rf"{tag}.*range_partitions\.list\(\)"):
+        table.range_partitions.restore("april")
     assert table.range_partitions.drop(5, 8).snapshot_id is not None
     assert table.range_partitions.restore(tag, dry_run=True).restored_data_files_count == 1
     assert table.range_partitions.restore(tag).added == ("[0, 10)",)
