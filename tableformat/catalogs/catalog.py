@@ -348,7 +348,8 @@ class Catalog(CatalogNames):
 
         `tx.table(name)` has the operations of `Table.transaction`, and `tx.results` has the CommitResult of each table.
         Loaded handles see the changes after `refresh()`. Catalogs that commit one table at a time raise
-        SeveralTablesError for a second table.
+        SeveralTablesError for a second table. `if_unchanged_since` is not an option here, because a snapshot belongs to
+        one table: InvalidArgumentError.
 
         >>> notes = catalog.create_table("db.notes", pa.schema([("id1", pa.string()), ("note", pa.string())]))
         >>> with catalog.transaction(application_id="loader", batch_id=1) as tx:

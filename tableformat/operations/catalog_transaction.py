@@ -48,6 +48,13 @@ class CatalogTransaction:
     """
 
     def __init__(self, catalog: IcebergCatalog, load: Load, options: CommitOptions) -> None:
+        """CP-83: raises InvalidArgumentError for `if_unchanged_since`."""
+        if options.if_unchanged_since is not None:
+            raise InvalidArgumentError(
+                f"if_unchanged_since={options.if_unchanged_since} names a snapshot, which belongs to one table, and "
+                "this transaction may change several. Nothing was changed. Use the option in a transaction of one "
+                "table: table.transaction(if_unchanged_since=...)."
+            )
         self._catalog = catalog
         self._load = load
         self._options = options

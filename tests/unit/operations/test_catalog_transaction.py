@@ -444,3 +444,14 @@ def test_refused_rows_of_one_table_change_none(catalog: tf.Catalog) -> None:
     with pytest.raises(tf.errors.RowsRefusedError):
         change()
     assert state(catalog) == BEFORE
+
+
+def test_a_snapshot_belongs_to_one_table(catalog: tf.Catalog) -> None:
+    """CP-83"""
+    read = catalog.load_table("db.orders").snapshot_id
+    with (
+        pytest.raises(InvalidArgumentError, match=r"if_unchanged_since.*table\.transaction"),
+        catalog.transaction(if_unchanged_since=read) as tx,
+    ):
+        tx.table("db.orders").delete("true")
+    assert catalog.load_table("db.orders").snapshot_id == read
