@@ -73,11 +73,20 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
     ).append_column("row", samples.to_struct_array())
     return UncoveredRowsError(
         f"{refused_count:,} of {row_count:,} rows lie where no range partition of {table} is: {'; '.join(shown)}. "
-        "Nothing was committed. CALL system.add_range_partition(...) makes room; the options on-refused = 'divert' and "
+        f"Nothing was committed. {_room(misfits.retired_tags)}; the options on-refused = 'divert' and "
         "refused-rows-table write the other rows.",
         report,
         refused_count,
     )
+
+
+def _room(retired_tags: Sequence[str]) -> str:
+    """The procedures that make the rows fit. RP-30: a retired range can be restored."""
+    add = "CALL system.add_range_partition(...) makes room"
+    if not retired_tags:
+        return add
+    restore = f"CALL system.restore_range_partition(..., {retired_tags[0]!r})"
+    return f"{restore} brings the retired range back, {add} elsewhere"
 
 
 def _row_count(report: TaskReport) -> int:
