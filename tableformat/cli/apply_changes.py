@@ -13,6 +13,9 @@ from tableformat.cli.options import (
     ApplicationOption,
     BatchOption,
     DryRunOption,
+    Stale,
+    StaleOption,
+    UnchangedOption,
     WritableTableArgument,
     batch_of,
     names_of,
@@ -76,6 +79,8 @@ def apply_changes(
     dry_run: DryRunOption = False,
     application_id: ApplicationOption = None,
     batch_id: BatchOption = None,
+    if_unchanged_since: UnchangedOption = None,
+    on_stale: StaleOption = Stale.IGNORE,
 ) -> None:
     """Apply change events to a table in one snapshot: the last event of each key decides.
 
@@ -86,7 +91,7 @@ def apply_changes(
     """
     if in_order and order_by is not None:
         raise typer.BadParameter("give --order-by or --in-order, not both.")
-    batch = batch_of(application_id, batch_id)
+    batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with unreadable_is_refused(files):
@@ -97,6 +102,7 @@ def apply_changes(
             envelope=envelope,
             key=None if whole_rows else "table",
             missing=missing.value,
+            on_stale=on_stale.value,
             dry_run=dry_run,
             **batch,
         )

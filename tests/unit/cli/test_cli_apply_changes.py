@@ -122,6 +122,19 @@ def test_options_that_do_not_fit(lake: Lake, tmp_path: Path) -> None:
     assert rows(lake) == [("ann", 1, None), ("ann", 2, None)]
 
 
+def test_changes_apply_only_to_the_rows_that_were_read(lake: Lake, tmp_path: Path) -> None:
+    with lake.table("db.orders") as table:
+        read = str(table.snapshot_id)
+    event = lines(tmp_path / "event.jsonl", {"customer": "ann", "order": 1, "_op": "delete"})
+    command = ("apply-changes", "db.orders", event, "--in-order", "--if-unchanged-since")
+    lake.json("load", "db.orders", lines(tmp_path / "row.jsonl", {"customer": "ann", "order": 1}))
+    assert lake.error(*command, read)["type"] == "ScopeChangedError"
+    with lake.table("db.orders") as table:
+        read = str(table.snapshot_id)
+    assert lake.json(*command, read)["deleted_row_count"] is None
+    assert rows(lake) == [("ann", 2, None)]
+
+
 def test_stale_rows_of_an_order_column(lake: Lake, tmp_path: Path) -> None:
     """CP-69: load as well."""
     with lake.table("db.orders") as table:
@@ -131,6 +144,8 @@ def test_stale_rows_of_an_order_column(lake: Lake, tmp_path: Path) -> None:
     events = lines(tmp_path / "events.jsonl", {"customer": "ann", "order": 1, "day": "2026-01-01", "_op": "delete"})
     lake.json("load", "db.orders", newer, "--upsert", "--on-stale", "error")
     assert lake.json("apply-changes", "db.orders", events, "--in-order")["stale_row_count"] == 1
+    failing = ("apply-changes", "db.orders", events, "--in-order", "--on-stale", "error")
+    assert lake.error(*failing)["type"] == "StaleRowsError"
     for option in (("--upsert",), ("--replace-prefix", "customer,order")):
         command = ("load", "db.orders", older, *option)
         assert lake.json(*command)["stale_row_count"] == 1
