@@ -114,6 +114,9 @@ class TableChange:
     relied_reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
     """SCAN_BASED: the paths of the `relied_data_files` in which a delete of others, of any kind, removes such a row
     (CP-38). None: all of them."""
+    records_deletes: bool = False
+    """Make a snapshot even without files: its summary records a delete that may match rows of a retired range (RP-13).
+    """
     deleted_row_count: int | None = None
     """Number of rows that the change deletes; None if they were not counted (CP-87)."""
     unchanged: UnchangedScope | None = None
@@ -145,6 +148,7 @@ class TableChange:
             or self.removed_data_files
             or self.removed_delete_files
             or self.manifest_rewrite
+            or self.records_deletes
             or (self.coverage is not None and self.coverage.needs_snapshot)
         )
 

@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.deletes.spans.bounds import key_bounds
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics, decide, residual
@@ -100,6 +103,12 @@ def touched_by(bound: BoundFilter, retired: Sequence[RetiredRange]) -> list[Reti
     return [each for each in retired if any(_may_match(bound, each.key, given) for given in each.ranges)]
 
 
+def touched_by_spans(spans: SpanArray, retired: Sequence[RetiredRange]) -> list[RetiredRange]:
+    """RP-13: the retired ranges that may contain a row in the spans. Bounds are compared only if the columns of one
+    begin with the columns of the other."""
+    return [each for each in retired if _may_overlap(spans, each)]
+
+
 def retired_note(retired: Sequence[RetiredRange], key: KeyColumns, files: Sequence[DataFile]) -> str:
     """RP-30: the retired ranges that may contain a row of these files, as the end of a sentence. Empty without such
     ranges."""
@@ -161,6 +170,21 @@ def _may_match(bound: BoundFilter, key: KeyColumns, given: Range) -> bool:
         return decide(leaf, _statistics(key, given) if leaf.field.field_id == key.field_ids[0] else UNKNOWN)
 
     return residual(bound, decide_leaf) is not FALSE
+
+
+def _may_overlap(spans: SpanArray, retired: RetiredRange) -> bool:
+    if any(a != b for a, b in zip(spans.key.field_ids, retired.key.field_ids, strict=False)):
+        return len(spans) > 0
+    lower, upper = spans.lower.encoded, spans.upper.encoded
+    return any(
+        pc.any(
+            pc.and_(
+                pc.less(lower, pa.scalar(given.upper.encoded, lower.type)),
+                pc.greater(upper, pa.scalar(given.lower.encoded, upper.type)),
+            )
+        ).as_py()
+        for given in retired.ranges
+    )
 
 
 def _statistics(key: KeyColumns, given: Range) -> ColumnStatistics:

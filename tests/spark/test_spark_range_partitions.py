@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tableformat as tf
 from tableformat import Catalog, Table
+from tableformat.errors import InvalidArgumentError
 from tableformat.testing.table_builder import BuiltTable, create, split_step
 
 SCHEMA = pa.schema(
@@ -391,6 +392,23 @@ def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Ca
     spark.sql(f"CREATE TABLE lake.{namespace}.plain (a INT)")
     with pytest.raises(AnalysisException, match="no range partitions"):
         spark.sql(f"SELECT * FROM lake.{namespace}.plain.range_partitions")
+
+
+def test_a_delete_of_retired_rows_alone_is_recorded(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RP-13: in a table without a file that may match, and if Spark finds the rows."""
+    columns = pa.schema([pa.field("year", pa.int32(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+    years = tf.RangePartitions(on=["year"], bounds=[(2011, 2013)], splits=[2012])
+    for number, condition in enumerate(["year = 2011", "id > 1 AND year > 2010", "id % 5 = 2"]):
+        name = (namespace, f"retired_{number}")
+        table = lake.create_table(name, columns, key=["year", "id"], range_partitions=years)
+        table.append(pa.table({"year": pa.array([2011, 2012], pa.int32()), "id": [2, 1]}, columns))
+        tag = table.range_partitions.retire(2011, 2012).tag
+        assert tag is not None
+        spark.sql(f"DELETE FROM lake.{table.name} WHERE {condition}")
+        with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+            table.refresh().range_partitions.restore(tag)
+        table.range_partitions.restore(tag, deletes="ignore")
+        assert spark.table(f"lake.{table.name}").count() == 2
 
 
 def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -46,7 +46,6 @@ from tableformat.errors import (
 from tableformat.keys.table_key import key_names
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
@@ -164,10 +163,12 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     def verb(draft: Draft) -> None:
         draft.begin_verb()
         draft.act_as(arguments["command"].lower())
-        if arguments["command"] != "DELETE":
-            record_filters(draft)
         # This plan has the filters of the statement's own scans, so it contains every file that a row was read from.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
+        if arguments["command"] == "DELETE":
+            draft.recorded.add_unknown(where)
+        else:
+            draft.recorded.add_filters()
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         deleted = deleted_positions_of(reports)
         draft.delete_positions_in(

@@ -113,6 +113,7 @@ class Draft:
         """Number of rows that copy-on-write has copied unchanged to other files."""
         self.said: dict[str, str] = {}
         """Summary properties that are not in the commit options, see `say`."""
+        self.recorded = self._change.recorded
         self._refused: list[pa.Table] = []
         self._statement = "delete"
 
@@ -402,7 +403,7 @@ class Draft:
             self._iceberg,
             StagedChangeByVersion(self._change, self.context, self._written, table=self.name),
             ref=self._branch,
-            snapshot_properties={**(options.snapshot_properties or {}), **self.said, **self.order.summary()},
+            snapshot_properties={**(options.snapshot_properties or {}), **self.said, **self._change.summary()},
         )
 
     def conclude(self, pending: PendingCommit, outcome: CommitOutcome, *, started: float) -> CommitResult:
@@ -476,6 +477,7 @@ class Draft:
         spans = self._blind.take_spans()
         if self.blind_deletes == BLIND_OFF:
             spans += self._blind.take_keys_as_spans()
+        self.recorded.add_spans(spans)
         find = covered_by_any(spans, self.next_sequence_number, self.merge_context)
         touching = sort_and_merge(spans[0]) if len(spans) == 1 else None
         found = in_threads(self._change.plan_before_verb(touching) if spans else (), find)

@@ -27,6 +27,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.definition.column_names import metadata_with_names, naming_columns
+from tableformat.operations.drafts.delete_filters import RecordedDeletes
 from tableformat.operations.drafts.head_filter import filter_at
 from tableformat.operations.drafts.order import DraftOrder
 from tableformat.operations.drafts.reached_rows import ReachedRows
@@ -97,6 +98,8 @@ class StagedChange:
         """
         self.scope: Scope | None = None
         """CP-83: None if the caller does not ask for unchanged rows."""
+        self.recorded = RecordedDeletes(view)
+        """The deletes that scanned for rows while a range is retired (RP-13)."""
         self.names_columns = False
         """LK-19: whether foreign files were added whose columns are found by the table's column names."""
         self._named_twice: frozenset[str] = frozenset()
@@ -285,6 +288,10 @@ class StagedChange:
         if earlier is not None and own_row_deletes(earlier.task) != own_row_deletes(task):
             raise named_twice_error(task.data_file.file_path, "rows cannot be deleted in it by position")
 
+    def summary(self) -> dict[str, str]:
+        """Properties of the summary about the operations."""
+        return {**self.recorded.summary, **self.order.summary()}
+
     def finish(self, context: WriteContext, written: list[str]) -> TableChange:
         """Write the row deletes in the form of the context's format version, and return the change that the draft
         commits.
@@ -305,6 +312,7 @@ class StagedChange:
             operation=operation_of(added, (*added_deletes, *removed)),
             kind=ChangeKind.SCAN_BASED if self._reads else ChangeKind.BLIND,
             deleted_row_count=self.deleted_row_count,
+            records_deletes=self.recorded.needs_snapshot,
             added_data_files=added,
             added_delete_files=added_deletes,
             removed_data_files=removed,

@@ -45,6 +45,7 @@ def delete_matching(draft: Draft, where: BooleanExpression) -> None:
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
     """Stage position deletes of the live rows that the spans cover: the effect of a range delete, found row by row."""
+    draft.recorded.add_spans([spans])
     newest = spans.with_sequence_number(draft.next_sequence_number)
     for task, found in draft.find(draft.plan(covered=spans), newest, ReadContext.of(draft.view).merge):
         _delete(draft, task, found)

@@ -4,8 +4,9 @@
                         ^ later: by key, so it can be applied to the restored files
 
 A delete by values is in the history as a delete file. A delete that scanned for its rows records its filter in the
-summary while any range is retired. An UPDATE or MERGE records that it has no filter, because it changed no retired row.
-Other deletes, such as those by other engines, left no condition.
+summary while any range is retired. If the range may contain a matching row, the snapshot is made even without files.
+An UPDATE or MERGE records that it has no filter, because it changed no retired row. A delete that searched for rows by
+keys or ranges records that its condition is not known. Other deletes, such as those by other engines, record nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tableformat.scan.planner import match_deletes, plan_scan
 
 DELETE_FILTERS: Final = "tableformat.delete-filters"
 """RP-13: summary key of a snapshot that scanned for rows while a range is retired: a JSON list of the filters of its
-deletes."""
+deletes, or null if the condition of one of them is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ def later_deletes(head: SnapshotView, retirement: Snapshot, data_files: Sequence
         reaching = [delete for delete in keyed if reached_data_files(head.metadata, data_files, [delete])]
         filters = _filters_of(snapshot)
         scanned = len(diff.added_delete_files) > len(keyed) or bool(diff.removed_data_files)
-        is_unknown = scanned and filters is None
+        is_unknown = filters is None and (scanned or _records_deletes(snapshot))
         by_key += reaching
         by_filter += [(snapshot, each) for each in filters or ()]
         unknown += [snapshot] if is_unknown else []
@@ -124,5 +125,12 @@ def positions_of(
 
 def _filters_of(snapshot: Snapshot) -> list[BooleanExpression] | None:
     """The recorded filters; None if the snapshot recorded none."""
-    text = None if snapshot.summary is None else snapshot.summary.additional_properties.get(DELETE_FILTERS)
-    return None if text is None else [BooleanExpression.model_validate(each) for each in json.loads(text)]
+    if not _records_deletes(snapshot):
+        return None
+    assert snapshot.summary is not None, "it has the record"
+    found = json.loads(snapshot.summary.additional_properties[DELETE_FILTERS])
+    return None if found is None else [BooleanExpression.model_validate(each) for each in found]
+
+
+def _records_deletes(snapshot: Snapshot) -> bool:
+    return snapshot.summary is not None and DELETE_FILTERS in snapshot.summary.additional_properties

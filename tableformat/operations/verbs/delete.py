@@ -11,7 +11,6 @@ from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.operations.drafts.blind_deletes import refuse_forbidden
-from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import delete_matching
 from tableformat.operations.finding.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
@@ -53,7 +52,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
     draft.deletes_where(expression)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
     if conditions and whole_files and drop_whole_files(draft, expression, conditions):
-        record_filters(draft, expression)
+        draft.recorded.add_filters(expression)
         return
     # SP-22: if the table does not allow a kind of blind delete, its rows are found by the filter.
     allowed = mode if mode != "auto" or draft.blind_deletes == BLIND_DELETES_DEFAULT else draft.blind_deletes
@@ -68,7 +67,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
             "mode='scan'."
         )
     delete_matching(draft, expression)
-    record_filters(draft, expression)
+    draft.recorded.add_filters(expression)
 
 
 _REASONS: Final = {

@@ -13,7 +13,6 @@ import pyarrow as pa
 from tableformat.errors import DuplicateKeyError
 from tableformat.merge_on_read.task import only_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.found_rows import FoundRows
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
@@ -44,7 +43,7 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
     }
     draft.begin_verb()
     draft.act_as("merge")
-    record_filters(draft)
+    draft.recorded.add_filters()
     targets = _targets(draft, sides)
     columns = target_columns(sides)
     context = ReadContext.of(draft.view, columns)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError, InvalidPredicateError, SchemaMismatchError, UnknownColumnError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.delete_filters import record_filters
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.covered_rows import take_matching
 from tableformat.operations.finding.row_expressions import computed, row_expression, sql_of
@@ -31,7 +30,7 @@ def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
     expressions, values = _checked(draft, set)
     draft.begin_verb()
     draft.act_as("update")
-    record_filters(draft)
+    draft.recorded.add_filters()
     rows = take_matching(draft, parse_where(where, draft.schema))
     draft.add_batches(
         batch

@@ -229,6 +229,106 @@ def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
     assert live_values(table.refresh(), "n") == [1, *([] if deletes == "apply" else [2]), *others]
 
 
+@pytest.mark.parametrize("where", ["n < 10 AND id > 1", "n < 20 AND id > 1", "id > 1 AND n > 0"])
+@pytest.mark.parametrize("options", [{}, {"mode": "scan"}])
+@pytest.mark.parametrize("deletes", ["apply", "ignore"])
+def test_a_scanning_delete_of_retired_rows_is_recorded(
+    deletes: str, options: dict[str, str], where: str, catalog: tf.Catalog
+) -> None:
+    """RP-13: whether or not the delete also matches a row that is not retired."""
+    table = made(catalog)
+    table.append(pa.table({"n": [1, 2, 15, 16, 25], "id": [1, 2, 1, 2, 1]}))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    deleted = table.delete(where, **options).deleted_row_count
+    assert deleted == (0 if where == "n < 10 AND id > 1" else 1)
+    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+        table.range_partitions.restore(tag)
+    table.range_partitions.restore(tag, deletes=deletes)
+    others = [15, 25] if deleted else [15, 16, 25]
+    assert live_values(table, "n") == [1, *([] if deletes == "apply" else [2]), *others]
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
+
+
+def test_a_delete_of_retired_rows_alone_is_recorded_if_blind_deletes_are_off(catalog: tf.Catalog) -> None:
+    """RP-13: all rows are found by their condition."""
+    table = made(catalog)
+    table.set_properties({"write.delete.blind": "off"})
+    table.append(rows(1, 2, 15))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    before = table.snapshot_id
+    result = table.delete("n = 2")
+    assert (result.deleted_row_count, result.added_delete_files_count) == (0, 0)
+    assert result.snapshot_id != before
+    assert table.changes(from_snapshot_id=before).to_arrow().num_rows == 0
+    with pytest.raises(InvalidArgumentError, match="deletes='apply'"):
+        table.range_partitions.restore(tag)
+    table.range_partitions.restore(tag, deletes="apply")
+    assert live_values(table, "n") == [1, 15]
+
+
+SCANS_BY_KEY: dict[str, Callable[..., Any]] = {
+    "prefix": lambda table, **options: table.delete_prefix({"n": 2}, **options),
+    "rows": lambda table, **options: table.delete_rows(pa.table({"id": pa.array([1], pa.int64())}), **options),
+    "range": lambda table, **options: table.delete_range(lower=(2,), upper=(12,), **options),
+    "ranges": lambda table, **options: table.delete_ranges(pa.table({"lower_n": [2], "upper_n": [3]}), **options),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_off"),
+    [("prefix", False), ("range", False), ("ranges", False), *((name, True) for name in SCANS_BY_KEY)],
+)
+def test_a_search_by_keys_that_finds_only_retired_rows_is_recorded(
+    name: str, is_off: bool, catalog: tf.Catalog
+) -> None:
+    """RP-13: without its condition, also in a transaction with a delete whose condition is recorded."""
+    table = made(catalog)
+    table.append(rows(1, 2))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    if is_off:
+        table.set_properties({"write.delete.blind": "off"})
+        with table.transaction() as transaction:
+            transaction.delete("n < 3 AND id > 5")
+            SCANS_BY_KEY[name](transaction)
+    else:
+        SCANS_BY_KEY[name](table, mode="scan")
+    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+        table.range_partitions.restore(tag)
+    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
+        table.range_partitions.restore(tag, deletes="apply")
+    table.range_partitions.restore(tag, deletes="ignore")
+    assert live_values(table, "n") == [1, 2]
+
+
+def test_a_delete_that_no_retired_row_can_match_makes_no_snapshot(catalog: tf.Catalog) -> None:
+    """CP-17, RP-13"""
+    table = made(catalog)
+    table.append(rows(1, 15))
+
+    def delete_nothing() -> None:
+        before = table.snapshot_id
+        table.delete("n >= 30 AND id > 1")
+        table.delete_prefix({"n": 30}, mode="scan")
+        table.delete_range(lower=(30,), upper=None, mode="scan")
+        assert table.snapshot_id == before
+
+    delete_nothing()
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    delete_nothing()
+    before = table.snapshot_id
+    assert table.delete("id > 1 AND n > 0", mode="scan", dry_run=True).deleted_row_count == 0
+    assert table.snapshot_id == before
+    restored = table.range_partitions.restore(tag).snapshot_id
+    table.delete("id > 1 AND n > 0", mode="scan")
+    table.delete_prefix({"n": 2}, mode="scan")
+    assert table.snapshot_id == restored
+    assert live_values(table, "n") == [1, 15]
+
+
 def test_a_delete_of_other_rows_needs_no_decision(catalog: tf.Catalog) -> None:
     """RP-13: its bounds do not overlap the retired files. A replacement of an existing range does not overlap them
     either."""
