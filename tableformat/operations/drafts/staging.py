@@ -94,8 +94,7 @@ class StagedChange:
         self.order = DraftOrder(view)
         """The comparisons of the operations by the order column."""
         self.replaces_whole_rows = False
-        """CP-27: stored rows with the same keys are deleted, including their values in columns that the new rows lack.
-        """
+        """CP-27: stored rows with the same keys are deleted, with their values in columns that the new rows lack."""
         self.scope: Scope | None = None
         """CP-83: None if the caller does not ask for unchanged rows."""
         self.recorded = RecordedDeletes(view)
@@ -282,8 +281,7 @@ class StagedChange:
         return sum(data.record_count for data in added if data.file_path not in self._carried)
 
     def _check_entries_agree(self, task: FileScanTask) -> None:
-        """MT-64: check that all entries of a path have the same row deletes, because a row delete reaches the rows of
-        all of them."""
+        """MT-64: check that all entries of a path have the same row deletes, because a row delete reaches all of them."""
         earlier = self._positions.get(task.data_file.file_path)
         if earlier is not None and own_row_deletes(earlier.task) != own_row_deletes(task):
             raise named_twice_error(task.data_file.file_path, "rows cannot be deleted in it by position")
@@ -389,8 +387,7 @@ class StagedChange:
                     self._removed[task.data_file.file_path] = task.data_file
 
     def _remove(self, task: FileScanTask) -> None:
-        """DA-7: remove a data file with its deletion vector, and with path-scoped position delete files, which have no
-        use without it."""
+        """DA-7: remove a data file with its deletion vector and its path-scoped position delete files."""
         data = task.data_file
         self._removed[data.file_path] = data
         self._removed_deletes.update({file_key(delete): delete for delete in own_row_deletes(task)})
