@@ -55,6 +55,7 @@ def _funnel(explanation: ScanExplanation) -> list[tuple[str, str | Text]]:
         ),
         ("deletes", f"{counts['delete_file_count']:,} seen, {counts['skipped_delete_file_count']:,} cannot matter"),
         ("to open", kinds or "no delete file"),
+        *(("retired", str(each)) for each in explanation.retired),
     ]
 
 
