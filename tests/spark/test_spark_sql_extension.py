@@ -242,7 +242,10 @@ def test_a_session_has_rows_found(spark: SparkSession, lake: Catalog, namespace:
     name, setting = f"lake.{namespace}.t", "spark.sql.catalog.lake.delete-mode"
     table = lake.create_table((namespace, "t"), pa.schema([("id", pa.int64()), ("w", pa.int64())]), key=["id", "w"])
     table.append(pa.table({"id": [1, 1, 2, 3], "w": [1, 2, 1, 1]}))
-    with settings(spark, {setting: "scan"}):
+    with pytest.raises(ParseException, match="INVALID_SET_SYNTAX"):
+        spark.sql(f"SET {setting} = scan")
+    spark.sql(f"SET `{setting}` = scan")
+    try:
         assert "positions: the session's delete-mode is 'scan'" in told(spark, f"DELETE FROM {name} WHERE id = 1")
         spark.sql(f"DELETE FROM {name} WHERE id IN (SELECT explode(array(1, 9)))")
         snapshot = table.refresh().view.snapshot
@@ -250,6 +253,8 @@ def test_a_session_has_rows_found(spark: SparkSession, lake: Catalog, namespace:
         assert snapshot.summary is not None
         assert snapshot.summary["tableformat.deleted-rows"] == "2"
         assert "added-range-deletes" not in snapshot.summary.additional_properties
+    finally:
+        spark.sql(f"RESET `{setting}`")
     with settings(spark, {setting: "sometimes"}), pytest.raises(Exception, match="delete-mode must be one of"):
         spark.sql(f"DELETE FROM {name} WHERE id = 1")
     spark.sql(f"DELETE FROM {name} WHERE id = 2")
