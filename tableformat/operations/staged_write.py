@@ -40,6 +40,10 @@ from tableformat.write.rows.unique_keys import with_unique_keys
 from tableformat.write.staged import StagedFiles, StagedMessages
 
 KINDS: Final = ("append", "replace", "replace-interval")
+_RANGES_NOTE: Final = (
+    "The rows were checked against the range partitions from when this write was begun; new_write() begins a write "
+    "that sees later ones."
+)
 
 
 @checked_methods
@@ -166,7 +170,7 @@ class StagedWrite:
     def _conformed(
         self, rows: pa.RecordBatchReader, on_refused: str, *, numbered_by: str | None = None
     ) -> ConformedRows:
-        return ConformedRows(
+        conformed = ConformedRows(
             rows,
             self.context.schema,
             on_refused=on_refused,
@@ -177,6 +181,8 @@ class StagedWrite:
             whole_groups=self.prefix,
             numbered_by=numbered_by,
         )
+        conformed.ranges_note = _RANGES_NOTE
+        return conformed
 
     def _messages(self, chosen: ReplacingRows, written: pa.Table, staged: StagedFiles) -> tuple[StagedMessages, ...]:
         """CP-68: the prefixes and orders that are compared with other writers' messages. CP-71: they include empty

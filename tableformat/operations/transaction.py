@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tableformat.arguments import checked_methods
 from tableformat.commit.outcome import CommitOutcome
@@ -34,6 +34,11 @@ from tableformat.write.rows.rows import as_reader
 if TYPE_CHECKING:
     from tableformat.operations.merging.builder import Merge
 
+_RANGES_NOTE: Final = (
+    "The rows were checked against the range partitions from when this transaction loaded the table; a new transaction "
+    "sees later ones."
+)
+
 
 @checked_methods
 class Transaction:
@@ -54,6 +59,7 @@ class Transaction:
         self._draft = draft
         self._options = options
         draft.keep_unchanged(options.if_unchanged_since)
+        draft.ranges_note = _RANGES_NOTE
         self._started = time.perf_counter()
         self._is_applied = draft.is_applied(options)
         self._is_used = False

@@ -98,8 +98,8 @@ def test_no_function_is_too_long() -> None:
 
 
 def test_no_function_takes_its_arguments_by_counting() -> None:
-    """A call with many positional arguments cannot be read; names can. A command of the command line may have any number
-    of options: no code calls it."""
+    """A call with many positional arguments cannot be read; names can. A command of the command line may have more
+    options: no code calls it."""
     wide = [
         f"{name_of(path)}:{function.lineno} {function.name}"
         for path in CODE

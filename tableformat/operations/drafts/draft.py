@@ -114,6 +114,7 @@ class Draft:
         self.said: dict[str, str] = {}
         """Summary properties that are not in the commit options, see `say`."""
         self.recorded = self._change.recorded
+        self.ranges_note = ""  # for the error about rows outside of the range partitions
         self._refused: list[pa.Table] = []
         self._statement = "delete"
 
@@ -224,15 +225,17 @@ class Draft:
     ) -> ConformedRows:
         """The caller's rows as a stream of batches in the table's schema.
 
-        A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`:
-        conditions of the operation on rows, besides the table's constraints. `numbered_by`: a column with the indexes
-        of the rows in the caller's input. `on_refused` is None in operations without this option.
+        A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`: further
+        conditions on rows. `numbered_by`: a column with the indexes of the rows in the caller's input. `on_refused` is
+        None in operations without this option.
         """
         given = as_reader(rows, schema=arrow_schema(self.schema))
         checks = (*row_tests(self.context, table=self.name), *tests)
-        return ConformedRows(
+        conformed = ConformedRows(
             given, self.schema, on_refused=on_refused, checks=checks, whole_groups=whole_groups, numbered_by=numbered_by
         )
+        conformed.ranges_note = self.ranges_note
+        return conformed
 
     def add_rows(
         self,

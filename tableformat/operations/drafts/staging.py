@@ -281,7 +281,7 @@ class StagedChange:
         return sum(data.record_count for data in added if data.file_path not in self._carried)
 
     def _check_entries_agree(self, task: FileScanTask) -> None:
-        """MT-64: check that all entries of a path have the same row deletes, because a row delete reaches all of them."""
+        """MT-64: check that all entries of a path have the same row deletes: a row delete reaches all of them."""
         earlier = self._positions.get(task.data_file.file_path)
         if earlier is not None and own_row_deletes(earlier.task) != own_row_deletes(task):
             raise named_twice_error(task.data_file.file_path, "rows cannot be deleted in it by position")

@@ -146,6 +146,8 @@ class ConformedRows:
         self._whole_groups = tuple(whole_groups)
         self._spoiled: pa.Table | None = None
         self._numbered_by = numbered_by
+        self.ranges_note = ""
+        """A sentence for the error about rows outside of the range partitions."""
         self._conformer = Conformer(_without(reader.schema, numbered_by), schema, checks)
         self._can_divert = on_refused is not None
         self._diverts = on_refused == "divert"
@@ -236,7 +238,8 @@ class ConformedRows:
             next_row += batch.num_rows
         report = pa.Table.from_batches([_report(each, at, with_rows=is_uncovered) for each, at in refused])
         advice = _advice([*tags], uncovered=is_uncovered, can_divert=self._can_divert)
-        return _error(report.slice(0, REPORTED_ROWS), total, next_row, advice, uncovered=is_uncovered)
+        report = report.slice(0, REPORTED_ROWS)
+        return _error(report, total, next_row, advice, uncovered=is_uncovered, ranges_note=self.ranges_note)
 
 
 def _advice(retired_tags: Sequence[str], *, uncovered: bool, can_divert: bool) -> str:
@@ -252,13 +255,15 @@ def _advice(retired_tags: Sequence[str], *, uncovered: bool, can_divert: bool) -
     return f"; {', '.join(advice)}" if advice else ""
 
 
-def _error(report: pa.Table, refused_count: int, row_count: int, advice: str, *, uncovered: bool) -> RowsRefusedError:
+def _error(
+    report: pa.Table, refused_count: int, row_count: int, advice: str, *, uncovered: bool, ranges_note: str
+) -> RowsRefusedError:
     counted = f"{refused_count:,} of {row_count:,} rows"
     row, column, reason = (report.column(name)[0].as_py() for name in REPORT_SCHEMA.names)
     if uncovered:
         return UncoveredRowsError(
             f"{counted} lie where no range partition is, first row {row}: {reason}. Nothing was written. The error's "
-            f"`refused` lists them{advice}.",
+            f"`refused` lists them{advice}." + (ranges_note and f" {ranges_note}"),
             report,
             refused_count,
         )

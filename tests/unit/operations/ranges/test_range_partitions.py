@@ -116,6 +116,25 @@ def test_every_door_refuses_rows_that_nothing_covers(door: str, catalog: tf.Cata
     assert 7 in live_values(table, "n")
 
 
+def test_a_write_that_was_begun_earlier_says_so(catalog: tf.Catalog) -> None:
+    """RP-5: it does not see a range that another process added in the meantime."""
+    table = made(catalog)
+    write = table.new_write()
+    with table.transaction() as transaction:
+        catalog.load_table("db.t").range_partitions.add(100, 200)
+        with pytest.raises(UncoveredRowsError, match="this transaction loaded the table; a new transaction sees later"):
+            transaction.append(rows(100))
+    with pytest.raises(UncoveredRowsError, match=r"from when this write was begun; new_write\(\) begins a write"):
+        write.write(rows(100))
+    in_transaction(table, rows(100))
+    write_elsewhere(table, rows(101))
+    with pytest.raises(UncoveredRowsError) as caught:
+        table.append(rows(999))
+    assert "begun" not in str(caught.value)
+    assert "transaction" not in str(caught.value)
+    assert live_values(table.refresh(), "n") == [100, 101]
+
+
 def test_a_refused_row_takes_its_whole_prefix_along(catalog: tf.Catalog) -> None:
     """RP-5, CP-24: the old rows of the prefix stay."""
     schema = pa.schema([("message", pa.string()), ("n", pa.int64())])
