@@ -252,3 +252,24 @@ def test_rows_written_under_other_constraints_are_a_conflict(spark: SparkSession
     with pytest.raises(CommitConflictError, match="CHECK constraints"):
         table.refresh().commit(draft, [written])
     assert values(table) == [1.0]
+
+
+@pytest.mark.since_spark("4.1", "CHECK constraints")
+def test_a_marker_is_not_checked(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """CK-2, CP-66: a row that only names a replaced prefix is not added, in Spark and in Python."""
+    schema = pa.schema([("a", pa.string()), ("b", pa.int64()), ("v", pa.float64())])
+    table = lake.create_table((namespace, "m"), schema, key=["a", "b"])
+    spark.sql(f"ALTER TABLE lake.{table.name} ADD CONSTRAINT given CHECK (v IS NOT NULL AND v > 0)")
+
+    def replaced_by(*rows: tuple[str, int | None, float | None]) -> None:
+        frame = spark.createDataFrame(list(rows), "a string, b long, v double")
+        frame.writeTo(f"lake.{table.name}").option("replace-prefix", "a").append()
+
+    replaced_by(("x", 1, 1.0), ("y", 1, 1.0), ("z", 1, 1.0))
+    replaced_by(("x", None, None), ("y", 2, 2.0))
+    table.refresh().replace(pa.table({"a": ["z"], "b": [None], "v": [None]}, schema), prefix=["a"])
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"a": "y", "b": 2, "v": 2.0}]
+    for row in (("y", 3, None), ("y", 3, -1.0)):
+        with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
+            replaced_by(row)
+    assert table.refresh().scan().count() == 1

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StringType;
@@ -69,12 +70,19 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
     if (operation.equals(DELETE)) {
       return Map.of();
     }
-    if (!operation.equals(CHANGES)) {
-      return table.checks();
+    if (operation.equals(CHANGES)) {
+      String isUpsert = "upper(" + Names.quoted(opColumn) + ") IN ('" + String.join("', '", upserts) + "')";
+      return unless("NOT (" + isUpsert + ")", table.checks());
     }
-    String isUpsert = "upper(" + Names.quoted(opColumn) + ") IN ('" + String.join("', '", upserts) + "')";
+    // CP-66: a marker is a row without a value in any key column behind the prefix.
+    String isMarker = Arrays.stream(table.key()).filter(name -> find(prefix, name) < 0)
+        .map(name -> Names.quoted(name) + " IS NULL").collect(Collectors.joining(" AND "));
+    return isMarker.isEmpty() ? table.checks() : unless(isMarker, table.checks());
+  }
+
+  private static Map<String, String> unless(String addsNothing, Map<String, String> conditions) {
     Map<String, String> checks = new HashMap<>();
-    table.checks().forEach((name, condition) -> checks.put(name, "NOT (" + isUpsert + ") OR (" + condition + ")"));
+    conditions.forEach((name, condition) -> checks.put(name, "(" + addsNothing + ") OR (" + condition + ")"));
     return checks;
   }
 
