@@ -199,9 +199,8 @@ class Draft:
         return self._change.next_sequence_number
 
     def act_as(self, statement: str) -> None:
-        """SP-20, SP-21: from now on, the current operation reads at the isolation level that the table sets for
-        `statement` ("delete", "update" or "merge"), and deletes in the mode that it sets for it. By default it deletes
-        as a "delete"."""
+        """SP-20, SP-21: from now on, the current operation has the isolation level and the mode that the table sets for
+        `statement`: "delete" (the default), "update" or "merge"."""
         self._statement = statement
         name = f"write.{statement}.isolation-level"
         self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
@@ -309,8 +308,7 @@ class Draft:
         self._change.replaces_whole_rows = True
 
     def keep_unchanged(self, since: int | None) -> None:
-        """CP-83: commit only if, after this snapshot, no row was added to the ranges that the operations delete or
-        read."""
+        """CP-83: commit only if no row was added since this snapshot to what the operations delete or read."""
         if since is not None:
             self._blind.scope = self._change.scope = Scope(since)
 
@@ -365,8 +363,7 @@ class Draft:
                     self._change.replace_file(carried[index].task, carried[index].deleted, staged.data_files)
 
     def rely_on(self, find: Callable[[], Iterable[tuple[RowTask, PositionSet]]], row_count: int) -> None:
-        """CP-38: the operation leaves out some of the given rows because these live rows of planned files exist; see
-        `StagedChange.rely_on`."""
+        """CP-38: some of the given rows are left out because these live rows exist; see `StagedChange.rely_on`."""
         self._change.rely_on(find, row_count)
 
     def say(self, name: str, value: str) -> None:
