@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,7 +61,10 @@ def test_micro_batch_is_in_both_tables_once_wherever_the_stream_ends(
     for number, batch in enumerate(MESSAGES):
         flat = [(order, customer, at, each) for order, customer, amounts in batch for at, each in enumerate(amounts, 1)]
         columns = dict(zip(("order", "customer", "line", "amount"), map(list, zip(*flat, strict=True)), strict=True))
-        pq.write_table(pa.table(columns), messages / f"{number}.parquet")
+        file = messages / f"{number}.parquet"
+        pq.write_table(pa.table(columns), file)
+        # Spark takes files in the order of their times, and files that were written at once may have the same time.
+        os.utime(file, (1_700_000_000 + number,) * 2)
     applied: list[tuple[int, bool]] = []
     ends = [(1, "before"), (1, "after")]
 
