@@ -40,7 +40,7 @@ LIMITS: Final = {
     "operations.drafts.blind_deletes": {"_KEYS_MAX": 1},
     "operations.finding.key_condition": {"_COMBINATIONS_MAX": 1},
     "operations.finding.key_rows": {"PORTION_ROWS": 2},
-    "operations.finding.lookup": {"_FEW_KEYS": 0, "_MANY_VALUES": 0},
+    "operations.finding.lookup": {"FEW_KEYS": 0, "_MANY_VALUES": 0},
     "parquet.parquet_file": {"_READ_AT_ONCE_BYTES": -1, "_DICTIONARY_BYTES_PER_ROW": 1 << 30},
     "range_partitions.rows": {"_COUNTED_MIN": 0},
     "scan.reader": {"_PARALLEL_FROM_ROWS": 0, "ROW_GROUP_RUN_BYTES": 1, "ROW_GROUP_RUN_ROWS": 1},
