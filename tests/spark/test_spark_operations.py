@@ -386,6 +386,24 @@ def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Tab
     assert [each.customer for each in spark.table(f"lake.{refused}").collect()] == ["zoe"]
 
 
+@pytest.mark.parametrize("layout", ["", "v3"])
+def test_a_key_of_two_tasks_stays_if_both_lose_diverted_rows(spark: SparkSession, table: Table) -> None:
+    """SP-109, RP-22: both tasks have a row of "zoe 1", and a row whose key another task has a rejected row of."""
+    table.range_partitions.define(RangePartitions(on=["item"], bounds=[("a", "p")]))
+    refused = f"{table.name}_refused"
+    spark.sql(f"CREATE TABLE lake.{refused} (customer STRING, order BIGINT, item STRING)")
+    tasks = (
+        [("zoe", 1, "b"), ("cem", 1, "c"), ("eve", 1, "z")],
+        [("zoe", 1, "d"), ("cem", 1, "z"), ("eve", 1, "c")],
+    )
+    given = spark.createDataFrame(spark.sparkContext.parallelize([*tasks[0], *tasks[1]], 2), ROWS)
+    write(given, table, "insert-ignore", **{"on-refused": "divert", "refused-rows-table": refused})
+    found = rows(spark, table)
+    assert found[:3] == ["ann 1 old", "ann 2 old", "bob 1 old"]
+    assert found[3:] in (["zoe 1 b"], ["zoe 1 d"])
+    assert sorted(each.customer for each in spark.table(f"lake.{refused}").collect()) == ["cem", "cem", "eve", "eve"]
+
+
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("seed", range(4))
 def test_batches_of_events_are_applied_as_if_one_by_one(spark: SparkSession, table: Table, seed: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -384,12 +385,9 @@ def _rows_to_commit(
 
 
 def _of_files(messages: Sequence[StagedMessages], diversion: Diversion) -> tuple[StagedMessages, ...]:
-    """The messages, with the files that contain their rows after the diversion. It may merge the rows of several files
-    into one file."""
-    kept = {data.file_path for data in diversion.staged.data_files}
-    anew = tuple(data.file_path for data in diversion.written_anew.data_files)
+    """The messages, with the files that contain their rows after the diversion."""
     return tuple(
-        replace(message, file_paths=message.file_paths if kept.issuperset(message.file_paths) else anew)
+        replace(message, file_paths=tuple(chain(*(diversion.anew.get(path, (path,)) for path in message.file_paths))))
         for message in messages
     )
 

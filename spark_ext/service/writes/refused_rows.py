@@ -10,7 +10,7 @@ by their bounds have no such rows and are not opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -163,6 +163,9 @@ class Diversion:
     """CP-24: the prefixes with a rejected row. They are not replaced."""
     written_anew: StagedFiles
     """The staged files that this process wrote."""
+    anew: Mapping[str, tuple[str, ...]]
+    """For each file of a task that lost rows, the files with its other rows. Two files may hold rows of one key, of
+    which one is deleted later (CP-68), so their rows are not mixed."""
     unused_paths: tuple[str, ...]
     """Files that are not needed after the rows are committed."""
 
@@ -189,7 +192,8 @@ def divert(
     test: RowTest | None = None if outside is None else outside.test
     if spoiled is not None:
         files, test = _files_with(spoiled, staged.data_files, view, context), SpoiledGroups(spoiled)
-    written_anew = StagedFiles() if test is None else _without(files, view, context, test)
+    rewritten = {} if test is None else _without(files, view, context, test)
+    written_anew = StagedFiles.merge(rewritten.values())
     try:
         staged_rows = _stage(refused_table, _diverted(refused, view, context, written_anew.refused), context, options)
     except BaseException:
@@ -200,6 +204,7 @@ def divert(
         refused=staged_rows,
         spoiled=spoiled,
         written_anew=written_anew,
+        anew={path: each.file_paths for path, each in rewritten.items()},
         unused_paths=tuple(file.file_path for file in (*refused, *files)),
     )
 
@@ -261,11 +266,20 @@ def _files_with(
     return tuple(data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.CLEAN)
 
 
-def _without(files: Sequence[DataFile], view: SnapshotView, context: WriteContext, test: RowTest) -> StagedFiles:
-    """Write the rows that pass the test to new files. The other rows are returned with the reason."""
-    reader = pa.RecordBatchReader.from_batches(arrow_schema(view.schema), _read(files, view))
-    rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(test,))
-    return write_data_files(context, rows)
+def _without(
+    files: Sequence[DataFile], view: SnapshotView, context: WriteContext, test: RowTest
+) -> dict[str, StagedFiles]:
+    """For each file, its rows that pass the test, in new files. The other rows are returned with the reason."""
+    rewritten: dict[str, StagedFiles] = {}
+    try:
+        for file in files:
+            reader = pa.RecordBatchReader.from_batches(arrow_schema(view.schema), _read([file], view))
+            rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(test,))
+            rewritten[file.file_path] = write_data_files(context, rows)
+    except BaseException:
+        StagedFiles.merge(rewritten.values()).delete_all(context.io)
+        raise
+    return rewritten
 
 
 def _read(
