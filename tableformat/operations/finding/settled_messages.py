@@ -52,13 +52,12 @@ def settle_messages(
     codes = row_codes(prefixes)
     if after is None and int(codes.max(initial=-1)) + 1 == len(prefixes):
         return
-    part_of = _part_of(parts)
     is_newest = are_newest(parts, prefixes, after)
     rows = StagedRows(draft, context, {data.file_path: data for data in files})
-    rows.delete(parts, prefixes, part_of, ~is_newest)
+    rows.delete(parts, prefixes, ~is_newest)
     is_shared = is_newest & (np.bincount(codes[is_newest], minlength=len(prefixes))[codes] > 1)
     if is_shared.any():
-        rows.check_unique(parts, prefixes, part_of, is_shared)
+        rows.check_unique(parts, prefixes, is_shared)
 
 
 def known_keys(draft: Draft, parts: Sequence[StagedMessages], *, fail: bool) -> npt.NDArray[np.bool_]:
@@ -84,12 +83,7 @@ def drop_messages(
     """Delete by position the rows of messages that do not stay."""
     rows = StagedRows(draft, context, {data.file_path: data for data in files})
     prefixes = pa.concat_tables([part.prefixes for part in parts]).combine_chunks()
-    rows.delete(parts, prefixes, _part_of(parts), dropped)
-
-
-def _part_of(parts: Sequence[StagedMessages]) -> npt.NDArray[np.int64]:
-    """For each message of the parts, the number of its part."""
-    return np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
+    rows.delete(parts, prefixes, dropped)
 
 
 def are_newest(
@@ -115,16 +109,34 @@ class StagedRows:
         self._by_path = by_path
         self._key = KeyColumns.of(context.schema, context.key_field_ids)
 
-    def delete(
-        self,
-        parts: Sequence[StagedMessages],
-        prefixes: pa.Table,
-        part_of: npt.NDArray[np.int64],
-        loses: npt.NDArray[np.bool_],
-    ) -> None:
-        """Delete the rows of the losing prefixes, each in the files of its part."""
-        for found in self._chosen(parts, prefixes, part_of, loses):
+    def delete(self, parts: Sequence[StagedMessages], prefixes: pa.Table, loses: npt.NDArray[np.bool_]) -> None:
+        """Delete the rows of the losing messages."""
+        for found in self._of_messages(parts, prefixes, loses):
             self._draft.delete_positions_in(found)
+
+    def check_unique(
+        self, parts: Sequence[StagedMessages], prefixes: pa.Table, are_compared: npt.NDArray[np.bool_]
+    ) -> None:
+        """Raise DuplicateKeyError if two rows of the compared messages have the same key."""
+        names = key_names(self._context.schema, self._context.key_field_ids)
+        found = self._of_messages(parts, prefixes, are_compared)
+        tables = (table for of_part in found for table in self.read(of_part, names))
+        batches = (batch for table in tables for batch in table.select(list(names)).to_batches())
+        for _ in with_unique_keys(batches, names, table=self._draft.name, memory_bytes=self._context.key_memory_bytes):
+            pass
+
+    def _of_messages(
+        self, parts: Sequence[StagedMessages], prefixes: pa.Table, are_chosen: npt.NDArray[np.bool_]
+    ) -> Iterator[Iterator[tuple[FileScanTask, PositionSet]]]:
+        """For each part, the positions of the rows of its chosen messages. Each message is looked up only in the files
+        of its part, because another part may have older rows of the prefix.
+
+        `prefixes`: the prefixes of all messages, part after part.
+        """
+        part_of = np.repeat(np.arange(len(parts)), [part.prefixes.num_rows for part in parts])
+        for number in np.unique(part_of[are_chosen]):
+            chosen = prefixes.filter(pa.array(are_chosen & (part_of == number)))
+            yield self.of(parts[number].file_paths, chosen)
 
     def of(self, paths: Iterable[str], prefixes: pa.Table) -> Iterator[tuple[FileScanTask, PositionSet]]:
         """For each file with rows that begin with one of the prefixes, the positions of these rows."""
@@ -134,18 +146,6 @@ class StagedRows:
         for task, (_, positions) in in_threads(tasks, covered_by(newest, self._draft.merge_context)):
             if positions:
                 yield FileScanTask(data_file=self._by_path[task.data_file.file_path]), positions
-
-    def _chosen(
-        self,
-        parts: Sequence[StagedMessages],
-        prefixes: pa.Table,
-        part_of: npt.NDArray[np.int64],
-        are_chosen: npt.NDArray[np.bool_],
-    ) -> Iterator[Iterator[tuple[FileScanTask, PositionSet]]]:
-        """For each part, the positions of the rows of its chosen prefixes."""
-        for number in np.unique(part_of[are_chosen]):
-            chosen = prefixes.filter(pa.array(are_chosen & (part_of == number)))
-            yield self.of(parts[number].file_paths, chosen)
 
     def read(
         self, found: Iterable[tuple[FileScanTask, PositionSet]], names: Sequence[str] | None
@@ -157,20 +157,3 @@ class StagedRows:
             for task, positions in found
         ]
         return read_tables(tasks, ReadContext.of(view, names))
-
-    def check_unique(
-        self,
-        parts: Sequence[StagedMessages],
-        prefixes: pa.Table,
-        part_of: npt.NDArray[np.int64],
-        is_shared: npt.NDArray[np.bool_],
-    ) -> None:
-        """Raise DuplicateKeyError if two rows of the shared prefixes have the same key. Each prefix is read only in the
-        files of its part, because another part may have older rows of it."""
-        names = key_names(self._context.schema, self._context.key_field_ids)
-        tables = (
-            table for found in self._chosen(parts, prefixes, part_of, is_shared) for table in self.read(found, names)
-        )
-        batches = (batch for table in tables for batch in table.select(list(names)).to_batches())
-        for _ in with_unique_keys(batches, names, table=self._draft.name, memory_bytes=self._context.key_memory_bytes):
-            pass
