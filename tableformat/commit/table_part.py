@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -240,7 +241,7 @@ class TablePart:
         requirements = (is_table, is_head) if planned.reads else (is_table,)
         if self._batch is None:
             return TableRequest(planned.table, requirements, ())
-        record = remember_batch(self._ref, self._batch, NO_SNAPSHOT, next_timestamp_ms(base))
+        record = remember_batch(self._ref, self._batch, _OTHER_TABLES_ONLY, next_timestamp_ms(base))
         return TableRequest(planned.table, requirements, (SetPropertiesUpdate(updates=record),))
 
     def _head_is(self, base: SnapshotView) -> list[TableRequirement]:
@@ -252,7 +253,7 @@ class TablePart:
         ]
 
 
-NO_SNAPSHOT = 0
+_OTHER_TABLES_ONLY: Final = 0
 """The snapshot id in the record of a batch that changed only other tables. No snapshot has this id."""
 
 

@@ -143,11 +143,13 @@ def _before_the_log(oldest: _State, now: Schema) -> Iterator[RangeChange]:
 
 def _first(oldest: _State, now: Schema) -> Iterator[RangeChange]:
     defined = _defined(oldest, now)
+    if defined is None:
+        return
     at = RangeChange(change="existing")
     if oldest.is_first:
         at = RangeChange(change="defined", changed_at=oldest.updated_ms)
-    for each in () if defined is None else defined.bounds:
-        yield replace(at, partition=range_text(defined.key, each))  # type: ignore[union-attr]
+    for each in defined.bounds:
+        yield replace(at, partition=range_text(defined.key, each))
 
 
 def _between(before: _State, after: _State, now: Schema) -> Iterator[RangeChange]:

@@ -129,7 +129,8 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
     needed = lacking if missing == "error" else []
     split = _SplitEvents(draft, events, row_columns, needed, on_refused=on_refused, on_stale=on_stale)
     if missing == "error" and lacking:
-        # Such events add no row, or are an error. The table's required columns may be among those that they lack.
+        # Such events add no row, or are an error. The columns that they have are checked here, because the table's
+        # required columns may be among those that they lack.
         Conformer(pa.schema(given), Schema(*(field for field in draft.schema.fields if field.name not in lacking)))
         for _ in split.upserts():
             pass

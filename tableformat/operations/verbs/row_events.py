@@ -164,7 +164,8 @@ def _bounds(draft: Draft, wanted: pa.Table) -> BooleanExpression | None:
         if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
             continue
         within = None if column.null_count else within_bounds(column, field)
-        bounds = within if bounds is None or within is None else And(bounds, within)
+        if within is not None:
+            bounds = within if bounds is None else And(bounds, within)
     return bounds
 
 
