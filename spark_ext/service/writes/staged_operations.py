@@ -15,14 +15,14 @@ from spark_ext.service.writes.row_operation import CHANGES, INSERT_ERROR, INSERT
 from spark_ext.service.writes.task_reports import TaskReport, typed_values
 from spark_ext.service.writes.write_options import WriteOptions
 from spark_ext.service.writes.write_plan import WriteTarget
-from tableformat.errors import CommitConflictError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.settled_messages import drop_messages, known_keys, settle_messages
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.stale_messages import fresh_prefixes
-from tableformat.properties import ORDER_COLUMN
+from tableformat.operations.verbs.truncates import refuse_ordered_truncate
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import distinct_rows
 from tableformat.write.staged import StagedFiles
@@ -69,23 +69,11 @@ def stage_operation(
         return
     _refuse_new_columns(draft, context)
     if truncates is not None:
-        _refuse_truncates(draft)
+        refuse_ordered_truncate(draft)
         stage_delete(draft, None, mode="auto")
     keys = fresh_prefixes(draft, context, staged, keys, order_by=target.order_by, on_stale=target.on_stale)
     if keys is not None and keys.num_rows:
         draft.add_keys(keys.rename_columns(list(draft.key_names)))
-
-
-def _refuse_truncates(draft: Draft) -> None:
-    """CP-71: raise UnsupportedFeatureError on a table with an order column. A truncate keeps no values for the keys
-    that it deletes, so older events would restore them."""
-    order = draft.order.column()
-    if order is not None:
-        raise UnsupportedFeatureError(
-            f"a truncate event: {draft.name} compares events by its order column {order.name!r} ({ORDER_COLUMN}), and "
-            "a truncate keeps no value for the keys that it deletes. Nothing was written. Write the events before "
-            "it, run DELETE FROM, and write the events after it; or send a delete event for each key."
-        )
 
 
 def _refuse_new_columns(draft: Draft, context: WriteContext) -> None:

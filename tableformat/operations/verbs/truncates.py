@@ -35,6 +35,6 @@ def refuse_ordered_truncate(draft: Draft) -> None:
         raise InvalidArgumentError(
             f"a truncate event: {draft.name} compares events by its order column {column.name!r} "
             f"({ORDER_COLUMN}), and a truncate keeps no value for the keys that it deletes. Nothing was written. "
-            "Apply the events before it, run delete(where='true'), and apply the events after it; or send a "
-            "delete event for each key."
+            "Write the events before it, delete all rows, and write the events after it; or send a delete event for "
+            "each key."
         )

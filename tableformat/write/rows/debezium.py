@@ -50,8 +50,8 @@ def flat_reader(
     """CF-14: the events with one column for each column of the row, and the names of the order columns.
 
     The operation is the first column, and the order columns are the last ones. `source.file` is in a form whose text
-    has the order of the files. With `whole_images`, an update also
-    needs `before`. Raises InvalidArgumentError for an event without an image that it needs.
+    has the order of the files. With `whole_images`, an update also needs `before`. Raises InvalidArgumentError for an
+    event without an image that it needs.
     """
     schema = _unwrapped_schema(reader.schema)
     if op not in schema.names:
