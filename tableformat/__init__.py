@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tableformat.scan.explain import ScanExplanation
     from tableformat.scan.plan import ScanPlan
     from tableformat.scan.scan import Scan
+    from tableformat.server.running import serve
     from tableformat.table import Table
     from tableformat.write.staged import StagedFiles
 
@@ -49,6 +50,7 @@ __all__ = [
     "list_partitions",
     "open_catalog",
     "read_metadata",
+    "serve",
 ]
 
 # Names are imported when they are first asked for: the command line and Spark's Python workers import this package
@@ -73,6 +75,7 @@ _HOMES = {
     "list_partitions": "range_partitions.model",
     "OpenTelemetryReporter": "reports.open_telemetry",
     "StagedFiles": "write.staged",
+    "serve": "server.running",
 }
 
 

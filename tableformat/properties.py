@@ -127,6 +127,9 @@ CONSUMERS_MAX_AGE_MS: Final = "tableformat.consumers.max-age-ms"
 CONSUMERS_MAX_AGE_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
 MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
 """The number of snapshots of a branch that expiry keeps, independent of their age (MT-1)."""
+STAGED_MAX_AGE_MS: Final = "tableformat.serve.staged-max-age-ms"
+"""How long a staged conversion stays after its source was superseded, for readers that have begun to read it (SV-8)."""
+STAGED_MAX_AGE_MS_DEFAULT: Final = 60 * 60 * 1000
 UPKEEP: Final = "tableformat.upkeep"
 """The processes that maintain the table while it is written (MT-83)."""
 UPKEEP_DEFAULT: Final = "off"
@@ -162,6 +165,7 @@ _OURS: Final[dict[str, Values]] = {
     PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
     MAX_SNAPSHOTS: ValueKind.POSITIVE,
     CONSUMERS_MAX_AGE_MS: ValueKind.POSITIVE,
+    STAGED_MAX_AGE_MS: ValueKind.WHOLE,
     UPKEEP: UPKEEP_MODES,
     UPKEEP_FILES_PER_LEVEL: ValueKind.POSITIVE,
     UPKEEP_MAX_BYTES: ValueKind.POSITIVE,
@@ -328,6 +332,11 @@ def max_snapshot_age_ms(properties: Mapping[str, str]) -> int:
     """MT-1, MT-87: the age from which a snapshot may expire."""
     default = MAX_SNAPSHOT_AGE_MS_WITH_UPKEEP if _has_upkeep(properties) else MAX_SNAPSHOT_AGE_MS_DEFAULT
     return positive_int(properties, MAX_SNAPSHOT_AGE_MS, default)
+
+
+def staged_max_age_ms(properties: Mapping[str, str]) -> int:
+    """SV-8: how long a staged conversion stays after its source was superseded."""
+    return non_negative_int(properties, STAGED_MAX_AGE_MS, STAGED_MAX_AGE_MS_DEFAULT)
 
 
 def max_snapshots(properties: Mapping[str, str]) -> int | None:

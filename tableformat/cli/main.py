@@ -36,6 +36,7 @@ from tableformat.cli import (
     relocate,
     report,
     run_demo,
+    serve,
     tables,
     undo,
     upkeep,
@@ -253,6 +254,7 @@ app.command("layers", rich_help_panel=LOOK)(layers.layers)
 app.command("report", rich_help_panel=LOOK)(report.report)
 app.command("head", rich_help_panel=READ)(query.head)
 app.command("query", rich_help_panel=READ)(query.query)
+app.command("serve", rich_help_panel=READ)(serve.serve)
 app.command("changes", rich_help_panel=READ)(changes.changes)
 app.command("explain", rich_help_panel=READ)(query.explain)
 app.command("partitions", rich_help_panel=LOOK)(partitions.partitions)

@@ -27,6 +27,7 @@ from pyiceberg.table.update import (
 
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.staged_conversions import source_of
 
 
 def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[TableUpdate]) -> TableMetadata:
@@ -79,7 +80,8 @@ def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata
         raise CommitFailedException(f"the table has a snapshot {snapshot.snapshot_id} already")
     changes: dict[str, Any] = {
         "snapshots": [*metadata.snapshots, snapshot],
-        "last_updated_ms": snapshot.timestamp_ms,
+        # A staged conversion has the time of its source (SV-3).
+        "last_updated_ms": max(metadata.last_updated_ms, snapshot.timestamp_ms),
         "last_sequence_number": snapshot.sequence_number,
     }
     if isinstance(metadata, TableMetadataV3):
@@ -88,22 +90,25 @@ def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata
 
 
 def _with_ref(metadata: TableMetadata, update: SetSnapshotRefUpdate, is_of_this_commit: bool) -> TableMetadata:
-    """Point a ref to a snapshot. The log entry has the time of the snapshot if this commit adds it, and the current
-    time otherwise."""
+    """Point a ref to a snapshot. The log entry has the time of the snapshot if this commit adds it or if it is the
+    conversion of the head (SV-3), and the current time otherwise."""
     stated = update.model_dump(by_alias=True, exclude={"action", "ref_name"})
     ref = SnapshotRef.model_validate(stated)
     if metadata.refs.get(update.ref_name) == ref:
         return metadata
     changes: dict[str, Any] = {"refs": {**metadata.refs, update.ref_name: ref}}
-    added = snapshot_by_id(metadata, update.snapshot_id) if is_of_this_commit else None
+    snapshot = snapshot_by_id(metadata, update.snapshot_id)
+    added = snapshot if is_of_this_commit else None
     if added is not None:
-        changes["last_updated_ms"] = added.timestamp_ms
+        changes["last_updated_ms"] = max(metadata.last_updated_ms, added.timestamp_ms)
     if update.ref_name == MAIN_BRANCH:
-        moment = added.timestamp_ms if added is not None else _now_ms()
+        is_conversion = snapshot is not None and source_of(snapshot) == metadata.current_snapshot_id
+        has_own_time = snapshot is not None and (added is not None or is_conversion)
+        moment = snapshot.timestamp_ms if snapshot is not None and has_own_time else _now_ms()
         entry = SnapshotLogEntry.model_validate({"snapshot-id": update.snapshot_id, "timestamp-ms": moment})
         changes |= {
             "current_snapshot_id": update.snapshot_id,
-            "last_updated_ms": moment,
+            "last_updated_ms": max(metadata.last_updated_ms, moment),
             "snapshot_log": [*metadata.snapshot_log, entry],
         }
     return metadata.model_copy(update=changes)

@@ -90,7 +90,9 @@ class TablePart:
         batch: BatchName | None,
         producer: SnapshotProducer,
         is_staged: bool,
+        timestamp_ms: int | None = None,
     ) -> None:
+        """`timestamp_ms` is the time of the snapshot in milliseconds since 1970, by default the time of the commit."""
         self.handle = handle
         self.subject = f"{'.'.join(handle.name())} (branch {ref})"
         self.producer = producer
@@ -98,6 +100,7 @@ class TablePart:
         self._ref = ref
         self._batch = batch
         self._is_staged = is_staged
+        self._timestamp_ms = timestamp_ms
 
     def load(self) -> Table:
         """The current table of the catalog."""
@@ -144,6 +147,8 @@ class TablePart:
         """Write the manifests of the snapshot. `timestamp_ms` is its time, if several tables share one (CP-76)."""
         if planned.change.is_empty:
             return PreparedPart(planned, None, self._request_without_snapshot(planned))
+        if timestamp_ms is None:
+            timestamp_ms = self._timestamp_ms
         snapshot = self.producer.produce(planned.base, planned.change, timestamp_ms=timestamp_ms)
         return PreparedPart(planned, snapshot, self._request(planned, snapshot))
 

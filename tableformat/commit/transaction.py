@@ -58,6 +58,8 @@ class TableCommit:
     change: TableChange | PlannedChange
     ref: str = MAIN_BRANCH
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    timestamp_ms: int | None = None
+    """The time of the snapshot, in milliseconds since 1970; by default, the time of the commit."""
     was_applied: bool = False
     """The table already had the batch when the change was staged, so the change is empty."""
 
@@ -71,6 +73,7 @@ def commit_change(
     batch_id: BatchId | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
     is_staged: bool = False,
+    timestamp_ms: int | None = None,
     fate: CommitFate | None = None,
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and change nothing.
@@ -78,13 +81,14 @@ def commit_change(
     A planned change is requested at every attempt, for the current head. A change without files commits nothing.
     Metadata files of a failed commit are removed. Staged files belong to the caller, who removes them after any error
     after which `fate` knows that the table does not reference them (`removing_on_failure`). SP-23: `is_staged` does not
-    move the branch; the snapshot can be published later.
+    move the branch; the snapshot can be published later. `timestamp_ms` is the time of the snapshot, by default
+    the time of the commit.
 
     Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
     SnapshotNotFoundError (no such branch), UnsupportedFeatureError, InvalidArgumentError.
     """
     (outcome,) = commit_changes(
-        [TableCommit(table, change, ref, snapshot_properties or {})],
+        [TableCommit(table, change, ref, snapshot_properties or {}, timestamp_ms)],
         batch=batch_name(application_id, batch_id),
         is_staged=is_staged,
         fate=fate,
@@ -116,6 +120,7 @@ def commit_changes(
             batch=batch,
             producer=SnapshotProducer(each.table.metadata, dict(each.snapshot_properties)),
             is_staged=is_staged,
+            timestamp_ms=each.timestamp_ms,
         )
         for each in commits
     ]

@@ -85,10 +85,11 @@ class SqlViews:
         root = location.rstrip("/") if location else self._new_location(identifier)
         return self._insert(identifier, new_metadata(definition, root, properties))
 
-    def register(self, identifier: Identifier, metadata: ViewMetadata) -> View:
-        """Add a view with its metadata from another catalog, in a directory of its own."""
+    def register(self, identifier: Identifier, metadata: ViewMetadata, location: str | None = None) -> View:
+        """Add a view with the metadata of another catalog, by default in a new directory."""
         self._check_new(identifier)
-        return self._insert(identifier, metadata.model_copy(update={"location": self._new_location(identifier)}))
+        root = location.rstrip("/") if location else self._new_location(identifier)
+        return self._insert(identifier, metadata.model_copy(update={"location": root}))
 
     def _insert(self, identifier: Identifier, metadata: ViewMetadata) -> View:
         file = self._write(metadata, version=0)
@@ -169,6 +170,11 @@ class SqlViews:
                 raise MovedLakeError(
                     identifier_text(view.name()), location=view.metadata.location, lake=place.root or ""
                 )
+
+    def file_of(self, view: View) -> str:
+        """The location of the view's metadata file."""
+        assert isinstance(view, _StoredView), "views come from the store that changes them"
+        return view.file
 
     def io_of(self, view: View) -> FileIO:
         """The FileIO for the view's metadata file."""

@@ -11,12 +11,10 @@ none of them is lost.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
@@ -27,7 +25,6 @@ from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import (
     KEYED_KINDS,
     ChangeKind,
-    FileKey,
     TableChange,
     file_key,
     file_keys,
@@ -42,25 +39,23 @@ from tableformat.filters.predicate import Where, parse_where
 from tableformat.maintenance.conversion.conversion_plan import (
     ConversionPlan,
     ConversionSlice,
-    FileToConvert,
     plan_conversion,
 )
-from tableformat.maintenance.conversion.convert_files import (
-    ConversionContext,
-    ConversionTask,
-    ConvertedFile,
-    convert_files,
-    covered_file,
-    discard,
+from tableformat.maintenance.conversion.conversion_steps import (
+    ConversionKey,
+    ConversionProgress,
+    change_of_slice,
+    convert_slice,
+    dead_after,
 )
-from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
+from tableformat.maintenance.conversion.convert_files import ConversionContext, ConvertedFile, discard
+from tableformat.maintenance.delete_files.dead_deletes import DeadDelete
 from tableformat.maintenance.publishing.carry_appends import TargetRule, carry_appends, keeping_target
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, silent
-from tableformat.maintenance.running.tasks import TaskRunner, Work
+from tableformat.maintenance.running.tasks import TaskRunner
 from tableformat.markup.results import HtmlResult
-from tableformat.merge_on_read.deleted_positions import deletes_identity
-from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -68,13 +63,6 @@ from tableformat.scan.context import merge_context
 
 _ATTEMPTS: Final = 5
 """How many times in a row the job plans again after a concurrent commit made its plan out of date."""
-_TASKS_IN_SLICE: Final = 32
-_TASK_BYTES: Final = 16 * 1024 * 1024
-"""The most data files of a task, because the vectors of one task share a file. Fewer if otherwise some processors would
-be idle."""
-_TASK_FILES: Final = 64
-_AT_ONCE: Final = os.cpu_count() or 1
-"""Concurrent tasks in threads of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,31 +157,6 @@ def convert_deletes(
     return replace(job.run(target_rule), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
 
-_Key: TypeAlias = tuple[object, ...]
-"""All inputs that determine the conversion of a data file."""
-
-
-@dataclass(slots=True)
-class _Progressed:
-    """The progress of one plan."""
-
-    plan: ConversionPlan
-    context: ConversionContext
-    file_count: int = 0
-    """The number of converted data files."""
-    last_snapshot_id: int | None = None
-    """The newest snapshot of this plan (CP-21)."""
-    removed: set[FileKey] = field(default_factory=set)
-    """Data and delete files that were removed from the table."""
-    changes: list[TableChange] = field(default_factory=list)
-    """The committed changes."""
-
-    def staying(self, files: Iterable[ConvertedFile]) -> list[DataFile]:
-        """The data files of the plan that remain after `files` are converted too."""
-        emptied = file_keys(file.task.data_file for file in files if file.is_emptied)
-        return [data for data in self.plan.data_files if file_key(data) not in emptied | self.removed]
-
-
 class _Conversion:
     """One run of the job. Its state is the result of its commits, and the converted files that wait for their
     commit."""
@@ -227,7 +190,7 @@ class _Conversion:
         self._snapshot_properties = snapshot_properties
         self._tell_converted = tell_converted
         self._result = ConvertResult(snapshot_id=None)
-        self._waiting: dict[_Key, ConvertedFile] = {}
+        self._waiting: dict[ConversionKey, ConvertedFile] = {}
         """MT-17: converted but not committed files. A later plan uses them too if the inputs of the data file did not
         change."""
         self._commits: list[tuple[CommitFate, TableChange]] = []
@@ -266,12 +229,12 @@ class _Conversion:
         plan = plan_conversion(view, merge_context(view), self._where, commits_left, self._kinds, self._only_paths)
         if self._result.commit_count == 0:
             self._result = _before(plan)
-        so_far = _Progressed(plan, ConversionContext.of(view))
+        so_far = ConversionProgress(plan, ConversionContext.of(view))
         for part in plan.slices:
             is_last = part is plan.slices[-1]
             files = self._convert(part, so_far)
-            dead = _dead(files.values(), part, so_far) if is_last else ()
-            change = _change(files.values(), part, dead, so_far)
+            dead = dead_after(files.values(), part, so_far) if is_last else ()
+            change = change_of_slice(files.values(), part, dead, so_far)
             result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
             if not self._dry_run and not change.is_empty:
                 snapshot_id = self._commit(change, part, so_far, target_rule if is_last else keeping_target)
@@ -283,33 +246,18 @@ class _Conversion:
         if self._tell_converted is not None:
             self._tell_converted(view, _joined(so_far))
 
-    def _convert(self, part: ConversionSlice, so_far: _Progressed) -> dict[_Key, ConvertedFile]:
+    def _convert(self, part: ConversionSlice, so_far: ConversionProgress) -> dict[ConversionKey, ConvertedFile]:
         """The converted files of the slice, including files that wait from an earlier plan."""
-        context = so_far.context
-        wanted = {_key(file, context): file for file in part.files}
-        for key, file in wanted.items():
-            if file.is_covered:
-                self._waiting[key] = covered_file(file.task, context.merge)
-        missing = [(key, file) for key, file in wanted.items() if key not in self._waiting]
-        groups = list(_groups(missing))
-        tasks = [ConversionTask(tuple(file.task for _, file in group), self._dry_run) for group in groups]
-        io = self._iceberg.io
-        work: Work[ConversionTask, ConversionContext, tuple[ConvertedFile, ...]] = Work(
-            convert_files, context, lambda files: discard(io, files)
-        )
-        self._count(so_far, len(wanted) - len(missing))
-        with closing(self._runner.run(work, tasks, at_once=_AT_ONCE)) as results:
-            for index, files in results:
-                self._waiting.update(zip((key for key, _ in groups[index]), files, strict=True))
-                self._count(so_far, len(files))
-        return {key: self._waiting[key] for key in wanted}
 
-    def _count(self, so_far: _Progressed, file_count: int) -> None:
-        so_far.file_count += file_count
-        self._tell(so_far.file_count, so_far.plan.file_count, "data files")
+        def tell(file_count: int) -> None:
+            so_far.file_count += file_count
+            self._tell(so_far.file_count, so_far.plan.file_count, "data files")
+
+        io, is_dry_run = self._iceberg.io, self._dry_run
+        return convert_slice(self._runner, io, part, so_far.context, self._waiting, is_dry_run=is_dry_run, tell=tell)
 
     def _commit(
-        self, change: TableChange, part: ConversionSlice, so_far: _Progressed, target_rule: TargetRule
+        self, change: TableChange, part: ConversionSlice, so_far: ConversionProgress, target_rule: TargetRule
     ) -> int | None:
         view = so_far.plan.view
         record = part.record.to_summary() if part.record is not None else {}
@@ -340,75 +288,7 @@ class _SliceChange(OnlyInVersion):
         return self._target_rule(self.planned, self._branch, head, snapshot)
 
 
-def _key(file: FileToConvert, context: ConversionContext) -> _Key:
-    """MT-17: equal keys mean that a data file's conversion under an earlier plan is valid under this one.
-
-    The key consists of the form of the new delete (format version), whether the whole file is removed, and every file,
-    sequence number and span that determines the deleted rows.
-
-    >>> from tableformat.maintenance.conversion.conversion_plan import FileToConvert
-    >>> from tableformat.maintenance.conversion.convert_files import ConversionContext
-    >>> def key_of_first_file():
-    ...     task = table.scan(where="id1 = 'A'").plan().tasks[0]
-    ...     return _key(FileToConvert(task, is_covered=False), ConversionContext.of(table.view))
-    >>> before = key_of_first_file()
-    >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
-    >>> key_of_first_file() == before  # Nothing happened to the file: its conversion serves the next plan too.
-    True
-    >>> result = table.delete_prefix({"id1": "A", "id2": 3})
-    >>> key_of_first_file() == before  # Another delete reaches it.
-    False
-    """
-    return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.merge))
-
-
-def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
-    """Adjacent files, grouped into one task each: many tasks for a large slice, one for a few small files."""
-    whole = sum(file.weight for _, file in files)
-    limit = max(whole / _TASKS_IN_SLICE, min(whole / _AT_ONCE, _TASK_BYTES))
-    group: list[tuple[_Key, FileToConvert]] = []
-    weight = 0
-    for each in files:
-        if group and (weight + each[1].weight > limit or len(group) == _TASK_FILES):
-            yield group
-            group, weight = [], 0
-        group.append(each)
-        weight += each[1].weight
-    if group:
-        yield group
-
-
-def _dead(files: Iterable[ConvertedFile], part: ConversionSlice, so_far: _Progressed) -> tuple[DeadDelete, ...]:
-    """MT-10: deletes that match no row once the emptied data files are removed, without deletes that are removed
-    anyway."""
-    plan = so_far.plan
-    replaced = (delete for file in files for delete in file.replaced)
-    leaving = so_far.removed | file_keys((*part.leaving, *replaced))
-    candidates = [delete for delete in plan.deletes if file_key(delete) not in leaving]
-    return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.merge)
-
-
-def _change(
-    files: Iterable[ConvertedFile], part: ConversionSlice, dead: Sequence[DeadDelete], so_far: _Progressed
-) -> TableChange:
-    plan = so_far.plan
-    snapshot = plan.view.snapshot
-    replaced = (delete for file in files for delete in file.replaced)
-    return TableChange(
-        operation=Operation.OVERWRITE,
-        kind=ChangeKind.CONVERSION,
-        added_delete_files=tuple(delete for file in files for delete in file.added),
-        removed_data_files=tuple(file.task.data_file for file in files if file.is_emptied),
-        removed_delete_files=(*part.leaving, *replaced, *(each.delete for each in dead)),
-        planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
-        planned_sequence_number=plan.view.sequence_number,
-        relied_on_snapshot_id=so_far.last_snapshot_id,
-        # MT-15: a slice removes a delete only if bounds rule out the files of all later slices.
-        resolved_data_files=frozenset(data.file_path for data in plan.data_files),
-    )
-
-
-def _joined(so_far: _Progressed) -> TableChange:
+def _joined(so_far: ConversionProgress) -> TableChange:
     """The commits of one plan as one change of the planned snapshot."""
     plan, changes = so_far.plan, so_far.changes
     return TableChange(

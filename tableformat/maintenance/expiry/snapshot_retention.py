@@ -18,6 +18,7 @@ from tableformat.commit.publish_target import history_to_publish, publish_bases
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.staged_conversions import conversions_out_of_use, source_of
 from tableformat.operations.history.consumers import snapshots_for_consumers
 from tableformat.range_partitions.retired import unneeded_retired_properties
 
@@ -63,9 +64,9 @@ class Expiry:
 def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
     """MT-1: a ref stays until its maximum age, `main` forever. A branch keeps its newest snapshots, a tag its own.
 
-    A snapshot without a ref stays until it reaches the maximum age. The base of publishing stays until the next
-    publish. Unread snapshots stay until their consumer has read them (CF-11). If only ids are given, nothing else
-    expires.
+    A snapshot without a ref stays until it reaches the maximum age; a staged conversion until it is out of use (SV-8).
+    The base of publishing stays until the next publish. Unread snapshots stay until their consumer has read them
+    (CF-11). If only ids are given, nothing else expires.
 
     Raises SnapshotNotFoundError for an unknown snapshot id, InvalidArgumentError for a snapshot that a ref needs.
     """
@@ -147,11 +148,17 @@ def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], r
             retained.update(_kept_of_branch(metadata, ref, request, oldest_ms))
             head = snapshot_by_id(metadata, ref.snapshot_id)
             referenced.update(snapshot.snapshot_id for snapshot in ancestors(metadata, head))
-    retained.update(
-        snapshot.snapshot_id
-        for snapshot in metadata.snapshots
-        if snapshot.snapshot_id not in referenced and snapshot.timestamp_ms >= oldest_ms
-    )
+    unused = conversions_out_of_use(metadata, request.now_ms, names.staged_max_age_ms(metadata.properties))
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id in referenced:
+            continue
+        if source_of(snapshot) is None:
+            is_retained = snapshot.timestamp_ms >= oldest_ms
+        else:
+            # SV-8: its time is the time of its source, which says nothing about its readers.
+            is_retained = snapshot.snapshot_id not in unused
+        if is_retained:
+            retained.add(snapshot.snapshot_id)
     return retained
 
 

@@ -1,0 +1,93 @@
+"""`serve`: an Iceberg REST catalog over the lake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from tableformat.cli.options import parse_options
+from tableformat.cli.session import Session
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    context: typer.Context,
+    lake: Annotated[
+        str | None,
+        typer.Argument(metavar="[LAKE]", help="The catalog to serve, as in --catalog.", show_default=False),
+    ] = None,
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8181,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change by a client.")] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, readable=True, help="A file with the secret that clients have to send."
+        ),
+    ] = None,
+    freshness: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="The greatest age of a served state while a newer one is converted, such as 0.5s."
+        ),
+    ] = "1s",
+    client_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A property that clients get, such as s3.endpoint. Repeatable."),
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the certificate chain.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the private key.")
+    ] = None,
+) -> None:
+    """Serve the catalog to other Iceberg engines, which then read every table as it is.
+
+    Trino, Spark, DuckDB, PyIceberg and Flink connect to it as to any Iceberg REST catalog. While equality or range
+    deletes are pending in a table, they get a conversion of its head, and their commits go on top of it.
+
+    Example: tableformat serve lake/ --token-file secret.txt
+    """
+    from tableformat.cli.quantities import parse_duration
+
+    session = Session.of(context)
+    _require_extra()
+    from tableformat.server.options import ServeOptions
+    from tableformat.server.running import Server
+
+    if (tls_certificate is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-certificate and --tls-key are given together.")
+    options = ServeOptions(
+        read_only=read_only,
+        token=None if token_file is None else token_file.read_text(encoding="utf-8"),
+        freshness_seconds=parse_duration(freshness, "--freshness"),
+        client_config=parse_options(client_config or [], hint="--client-config"),
+    )
+    catalog = (session if lake is None else replace(session, catalog_name=lake)).catalog()
+    tls = {} if tls_certificate is None else {"ssl_certfile": str(tls_certificate), "ssl_keyfile": str(tls_key)}
+    if options.token is None and host not in _LOOPBACK:
+        session.output.note(
+            f"Everyone who reaches {host} can read and change the tables. --token-file requires a secret."
+        )
+    with Server(catalog, options, host, port, **tls) as server:
+        name = catalog.iceberg.properties.get("warehouse", catalog.iceberg.name)
+        session.output.note(f"Serving {name} at {server.url}. Ctrl-C ends it.")
+        server.wait()
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec
+
+    from tableformat.errors import UnsupportedFeatureError
+
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise UnsupportedFeatureError(
+            f"serve needs the packages {' and '.join(missing)}. Run: pip install 'tableformat[serve]'"
+        )

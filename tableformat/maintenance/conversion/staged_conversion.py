@@ -1,0 +1,155 @@
+"""Stages the conversion of one snapshot: a snapshot with the same rows and only row deletes, to which no ref points.
+
+    source    s7    2 data files, 1 range delete        main
+    staged    s8    2 data files, 1 position delete     parent s7, summary tableformat.converted-from = 7
+
+Other engines read the staged snapshot in place of its source (specs/serve.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
+
+from tableformat.commit.by_format_version import OnlyInVersion
+from tableformat.commit.change import KEYED_KINDS, TableChange
+from tableformat.commit.fate import CommitFate
+from tableformat.commit.planned_change import UpdatesAndRequirements
+from tableformat.commit.rest_catalog import is_rest
+from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.table_diff import live_files
+from tableformat.commit.transaction import commit_change
+from tableformat.maintenance.conversion.conversion_plan import plan_conversion
+from tableformat.maintenance.conversion.conversion_steps import (
+    ConversionKey,
+    ConversionProgress,
+    change_of_slice,
+    convert_slice,
+    dead_after,
+)
+from tableformat.maintenance.conversion.convert_files import ConversionContext, ConvertedFile, discard
+from tableformat.maintenance.running.executors import LOCAL, task_runner
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.staged_conversions import CONVERTED_FROM, STAGED_AT_MS
+from tableformat.scan.context import merge_context
+
+
+@dataclass(frozen=True, slots=True)
+class StagedConversion:
+    """A staged snapshot, and what the next conversion of the table can use again."""
+
+    snapshot: Snapshot
+    files: Mapping[ConversionKey, ConvertedFile] = field(default_factory=dict)
+    """SV-4: the converted data files, by everything that determines their deleted rows."""
+
+
+def has_keyed_deletes(view: SnapshotView) -> bool:
+    """Whether an equality or range delete is pending in the snapshot, so that other engines cannot read it."""
+    if view.snapshot is None:
+        return False
+    files = live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
+    return any(isinstance(file, DeleteFile) and file.kind in KEYED_KINDS for file in files)
+
+
+def stage_conversion(
+    iceberg: IcebergTable, source: Snapshot, earlier: StagedConversion | None = None
+) -> StagedConversion:
+    """Convert the equality and range deletes of a snapshot, and add the result to the table as a snapshot without a
+    ref. Data files whose deletes did not change since the `earlier` conversion are not searched again.
+
+    Raises SnapshotNotFoundError if the source has expired, and the errors of a commit.
+    """
+    view = view_at(iceberg.metadata, iceberg.io, source.snapshot_id)
+    plan = plan_conversion(view, merge_context(view), None, max_slices=1)
+    (part,) = plan.slices
+    so_far = ConversionProgress(plan, ConversionContext.of(view))
+    reused = _reusable(iceberg, earlier)
+    waiting = dict(reused)
+    fate = CommitFate()
+    files: dict[ConversionKey, ConvertedFile] = {}
+    try:
+        files = convert_slice(
+            task_runner(LOCAL), iceberg.io, part, so_far.context, waiting, is_dry_run=False, tell=_count_nothing
+        )
+        change = change_of_slice(files.values(), part, dead_after(files.values(), part, so_far), so_far)
+        named_by = earlier.snapshot.snapshot_id if earlier is not None and not reused.keys().isdisjoint(files) else None
+        outcome = commit_change(
+            iceberg,
+            _StagedChange(change, view, source.snapshot_id, named_by),
+            snapshot_properties={
+                ROWS_UNCHANGED: "true",
+                CONVERTED_FROM: str(source.snapshot_id),
+                STAGED_AT_MS: str(time.time_ns() // 1_000_000),
+            },
+            is_staged=True,
+            timestamp_ms=source.timestamp_ms,
+            fate=fate,
+        )
+    except BaseException:
+        if not fate.may_be_named:
+            # Files of the earlier conversion are named by its snapshot.
+            discard(iceberg.io, [file for key, file in waiting.items() if key not in reused])
+        raise
+    outcome.move(iceberg)
+    staged = snapshot_by_id(outcome.metadata, outcome.snapshot_id or 0)
+    assert staged is not None, "the commit added the snapshot"
+    return StagedConversion(staged, files)
+
+
+def _count_nothing(file_count: int) -> None:
+    """The progress of a conversion that nobody watches."""
+    del file_count
+
+
+def _reusable(iceberg: IcebergTable, earlier: StagedConversion | None) -> Mapping[ConversionKey, ConvertedFile]:
+    """SV-4: the files of the earlier conversion, as long as its snapshot protects them. A catalog service cannot check
+    that it still does when the commit is applied."""
+    if earlier is None or is_rest(iceberg.catalog):
+        return {}
+    is_named = snapshot_by_id(iceberg.metadata, earlier.snapshot.snapshot_id) is not None
+    return earlier.files if is_named else {}
+
+
+class _StagedChange(OnlyInVersion):
+    """SV-2: the conversion of one snapshot, which stays the parent if the head of the branch moves."""
+
+    def __init__(self, change: TableChange, planned: SnapshotView, source_id: int, named_by: int | None) -> None:
+        """`named_by` is the staged snapshot whose delete files the change adds again."""
+        super().__init__(change, planned, "conversion")
+        self._source_id = source_id
+        self._named_by = named_by
+
+    def base_on(self, head: SnapshotView) -> SnapshotView:
+        return view_at(head.metadata, head.io, self._source_id)
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        del head, snapshot
+        if self._named_by is None:
+            return (), ()
+        # PyIceberg's union of requirements lists only requirements that a catalog service knows.
+        return (), (cast(TableRequirement, _HasSnapshot(snapshot_id=self._named_by)),)
+
+
+class _HasSnapshot(ValidatableTableRequirement):
+    """Checked by catalogs that check requirements in this process."""
+
+    type: str = "assert-has-snapshot"
+    snapshot_id: int
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException if the snapshot has expired, and its files may have been removed."""
+        if base_metadata is not None and snapshot_by_id(base_metadata, self.snapshot_id) is None:
+            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} has expired")

@@ -1,0 +1,111 @@
+"""Turns a client's commit on served metadata into a commit of the catalog.
+
+    served       main at s8, the conversion of s7
+    client       requires main at s8, adds s9 on it, moves main to s9
+    catalog      requires main at s7, moves main to s8, adds s9, moves main to s9: one commit
+
+A client that committed on the conversion of an older head gets a conflict, which it retries (SV-9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeGuard
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    RemoveSnapshotsUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from tableformat.commit.metadata_commit import assert_ref
+from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.staged_conversions import source_of, staged_conversions
+
+
+def catalog_commit(
+    metadata: TableMetadata, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+    """The requirements and updates for the catalog, whose current metadata is `metadata`.
+
+    Raises CommitFailedException if the client committed on the conversion of a snapshot that is no longer the head.
+    """
+    head_id = metadata.current_snapshot_id
+    staged = staged_conversions(metadata).get(head_id) if head_id is not None else None
+    moves_main = staged is not None and _needs_conversion(requirements, updates, staged, head_id)
+    required = tuple(_real(each, metadata, staged) for each in requirements)
+    known = tuple(each for update in updates for each in _without_unknown(update, metadata))
+    if staged is None or not moves_main:
+        _check_keeps_head(known, head_id)
+        return required, known
+    head_is = assert_ref(MAIN_BRANCH, head_id)
+    others = tuple(each for each in required if not _is_about_main(each))
+    return (*others, head_is), (_main_to(metadata, staged), *known)
+
+
+def _needs_conversion(
+    requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate], staged: Snapshot, head_id: int | None
+) -> bool:
+    """Whether the conversion becomes the head first: the client committed on it, or removes its source."""
+    on_conversion = any(_is_about_main(each) and each.snapshot_id == staged.snapshot_id for each in requirements)
+    removes_source = any(
+        isinstance(update, RemoveSnapshotsUpdate) and head_id in update.snapshot_ids for update in updates
+    )
+    return on_conversion or removes_source
+
+
+def _real(requirement: TableRequirement, metadata: TableMetadata, staged: Snapshot | None) -> TableRequirement:
+    """The requirement in terms of the catalog's own snapshots."""
+    if not _is_about_main(requirement) or requirement.snapshot_id is None:
+        return requirement
+    seen = snapshot_by_id(metadata, requirement.snapshot_id)
+    source_id = source_of(seen) if seen is not None else None
+    if source_id is None or seen is None or seen.snapshot_id == metadata.current_snapshot_id:
+        return requirement
+    if staged is None or seen.snapshot_id != staged.snapshot_id:
+        raise CommitFailedException(
+            f"Requirement failed: branch main has changed: the table moved on from snapshot {source_id}, whose "
+            f"conversion is {seen.snapshot_id}"
+        )
+    return assert_ref(MAIN_BRANCH, source_id)
+
+
+def _without_unknown(update: TableUpdate, metadata: TableMetadata) -> Sequence[TableUpdate]:
+    """The update without snapshots that the table no longer has: another client or the server removed them."""
+    if not isinstance(update, RemoveSnapshotsUpdate):
+        return (update,)
+    known = [each for each in update.snapshot_ids if snapshot_by_id(metadata, each) is not None]
+    return (update.model_copy(update={"snapshot_ids": known}),) if known else ()
+
+
+def _check_keeps_head(updates: Sequence[TableUpdate], head_id: int | None) -> None:
+    """Raise CommitFailedException if the head of `main` would be removed: the client saw an older state."""
+    moved = any(isinstance(update, SetSnapshotRefUpdate) and update.ref_name == MAIN_BRANCH for update in updates)
+    removed = {each for update in updates if isinstance(update, RemoveSnapshotsUpdate) for each in update.snapshot_ids}
+    if head_id in removed and not moved:
+        raise CommitFailedException(f"Requirement failed: snapshot {head_id} is the head of main and cannot be removed")
+
+
+def _is_about_main(requirement: TableRequirement) -> TypeGuard[AssertRefSnapshotId]:
+    return isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH
+
+
+def _main_to(metadata: TableMetadata, staged: Snapshot) -> SetSnapshotRefUpdate:
+    """`main` at the conversion of its head, with its retention settings."""
+    ref = metadata.refs[MAIN_BRANCH]
+    return SetSnapshotRefUpdate.model_validate(
+        {
+            "ref-name": MAIN_BRANCH,
+            "type": "branch",
+            "snapshot-id": staged.snapshot_id,
+            "max-ref-age-ms": ref.max_ref_age_ms,
+            "max-snapshot-age-ms": ref.max_snapshot_age_ms,
+            "min-snapshots-to-keep": ref.min_snapshots_to_keep,
+        }
+    )

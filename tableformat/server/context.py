@@ -1,0 +1,25 @@
+"""What all routes of a server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tableformat.catalogs.catalog import Catalog
+from tableformat.server.access import Access
+from tableformat.server.options import ServeOptions
+from tableformat.server.served_tables import ServedTables
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
+    """One catalog, and how it is served."""
+
+    catalog: Catalog
+    options: ServeOptions
+    access: Access
+    tables: ServedTables
+
+    @staticmethod
+    def of(catalog: Catalog, options: ServeOptions) -> ServerContext:
+        tables = ServedTables(catalog.iceberg, options.freshness_seconds)
+        return ServerContext(catalog, options, Access(options.token), tables)

@@ -1,0 +1,36 @@
+"""The options of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tableformat.errors import InvalidArgumentError
+
+_MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What a server allows, and how fresh its answers are."""
+
+    read_only: bool = False
+    """Refuse every change by a client. The server still writes staged conversions."""
+    token: str | None = None
+    """The secret that clients send as bearer token, or as the client secret of OAuth2. None: everyone has access."""
+    freshness_seconds: float = 1.0
+    """The greatest age of the state that a client gets while a newer one is being converted. With 0, each load waits
+    for the conversion of the head."""
+    client_config: Mapping[str, str] = field(default_factory=dict)
+    """Properties that clients get with the catalog's configuration, such as `s3.endpoint`. Secrets in them are sent to
+    every client that has access."""
+    max_body_bytes: int = 64 * _MEBIBYTE
+    """A larger request is refused."""
+    body_timeout_seconds: float = 60.0
+    """A client that needs longer to send its request is disconnected."""
+
+    def __post_init__(self) -> None:
+        if not self.freshness_seconds >= 0:
+            raise InvalidArgumentError(f"freshness must be 0 seconds or more, not {self.freshness_seconds!r}.")
+        if self.token is not None and not self.token.strip():
+            raise InvalidArgumentError("the token is empty. Write a secret into the token file.")

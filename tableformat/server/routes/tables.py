@@ -1,0 +1,214 @@
+"""Tables: list, create, register, load, commit, rename, drop."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import load_file_io
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate
+from pyiceberg.typedef import Identifier
+from starlette.responses import Response
+
+from tableformat.catalogs.unreachable import creation_without_answer
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.metadata.new_names import check_new_name
+from tableformat.server.answers import json_answer, nothing, text_answer
+from tableformat.server.client_commits import catalog_commit
+from tableformat.server.context import ServerContext
+from tableformat.server.requests import ApiRequest, identifier_of, page_of
+from tableformat.server.routes.namespaces import check_exists
+from tableformat.server.routes.route import Route
+from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 8
+"""How often a commit is sent to the catalog while its requirements hold and other writers win the race."""
+
+
+def _list(server: ServerContext, request: ApiRequest) -> Response:
+    check_exists(server, request.namespace)
+    names = sorted(server.catalog.iceberg.list_tables(request.namespace))
+    page, token = page_of(names, request.query)
+    identifiers = [{"namespace": list(name[:-1]), "name": name[-1]} for name in page]
+    return json_answer({"identifiers": identifiers, "next-page-token": token})
+
+
+def _create(server: ServerContext, request: ApiRequest) -> Response:
+    body = request.json()
+    identifier = (*request.namespace, str(body["name"]))
+    check_exists(server, request.namespace)
+    _check_free(server, identifier)
+    spec, order = body.get("partition-spec"), body.get("write-order")
+    backend = server.catalog.iceberg
+    creation = backend.create_table_transaction(
+        identifier,
+        Schema.model_validate(body["schema"]),
+        body.get("location"),
+        PartitionSpec.model_validate(spec) if spec else UNPARTITIONED_PARTITION_SPEC,
+        SortOrder.model_validate(order) if order else UNSORTED_SORT_ORDER,
+        {str(name): str(value) for name, value in (body.get("properties") or {}).items()},
+    )
+    if body.get("stage-create"):
+        return text_answer(table_result(metadata_text(creation.table_metadata), None, _config(server)))
+    with creation_without_answer(backend, ".".join(identifier)):
+        creation.commit_transaction()
+    return _loaded(server, server.tables.load(identifier))
+
+
+def _register(server: ServerContext, request: ApiRequest) -> Response:
+    body = request.json()
+    if body.get("overwrite"):
+        raise UnsupportedFeatureError("a table that exists cannot be registered again. Drop it first.")
+    identifier = (*request.namespace, str(body["name"]))
+    check_exists(server, request.namespace)
+    server.catalog.register_table(identifier, str(body["metadata-location"]))
+    return _loaded(server, server.tables.load(identifier))
+
+
+def _load(server: ServerContext, request: ApiRequest) -> Response:
+    served = server.tables.load(request.identifier("table"))
+    mode = request.query.get("snapshots", "all")
+    etag = served.etag if mode == "all" else f'"{mode}-{served.etag[1:]}'
+    if etag in (request.headers.get("if-none-match") or ""):
+        return Response(status_code=304, headers={"ETag": etag})
+    if mode not in ("all", "refs"):
+        raise InvalidArgumentError(f"snapshots must be all or refs, not {mode!r:.80}.")
+    text = served.text if mode == "all" else metadata_text(only_refs(served.metadata))
+    return text_answer(table_result(text, served.metadata_location, _config(server)), {"ETag": etag})
+
+
+def _exists(server: ServerContext, request: ApiRequest) -> Response:
+    return nothing(204 if server.catalog.iceberg.table_exists(request.identifier("table")) else 404)
+
+
+def _commit(server: ServerContext, request: ApiRequest) -> Response:
+    identifier = request.identifier("table")
+    commit = commit_request(identifier, request.json())
+    if any(isinstance(each, AssertCreate) for each in commit.requirements):
+        _create_staged(server, identifier, commit)
+        served = server.tables.load(identifier)
+    else:
+        _send(server, identifier, commit)
+        adds = any(isinstance(each, AddSnapshotUpdate) for each in commit.updates)
+        served = server.tables.after_commit(identifier, adds_snapshot=adds)
+    return text_answer(table_result(served.text, served.metadata_location), {"ETag": served.etag})
+
+
+def commit_request(identifier: Identifier, body: dict[str, Any]) -> CommitTableRequest:
+    """Parse the changes of one table. Raises a validation error for updates that this server does not know."""
+    named = {"namespace": list(identifier[:-1]), "name": identifier[-1]}
+    return CommitTableRequest.model_validate({**body, "identifier": named})
+
+
+def _send(server: ServerContext, identifier: Identifier, commit: CommitTableRequest) -> None:
+    """Commit the changes of a client. As long as its requirements hold, a lost race is retried here."""
+    backend = server.catalog.iceberg
+    for attempt in range(1, _ATTEMPTS + 1):
+        table = backend.load_table(identifier)
+        requirements, updates = catalog_commit(table.metadata, commit.requirements, commit.updates)
+        for requirement in requirements:
+            requirement.validate(table.metadata)
+        try:
+            backend.commit_table(table, requirements, updates)
+        except CommitFailedException:
+            if attempt == _ATTEMPTS:
+                raise
+            continue
+        return
+
+
+def _create_staged(server: ServerContext, identifier: Identifier, commit: CommitTableRequest) -> None:
+    """Create the table that a client built from a staged creation."""
+    check_exists(server, identifier[:-1])
+    check_new_name(identifier, "table")
+    _check_free(server, identifier)
+    backend = server.catalog.iceberg
+    # PyIceberg's catalogs take the name from the table, and build its metadata from the updates.
+    unborn = Table(identifier, _no_metadata(), "", load_file_io(dict(backend.properties)), backend)
+    try:
+        backend.commit_table(unborn, commit.requirements, commit.updates)
+    except TableAlreadyExistsError as error:
+        raise CommitFailedException(f"Requirement failed: table {'.'.join(identifier)} exists already") from error
+
+
+def _no_metadata() -> TableMetadata:
+    return TableMetadataV2.model_validate(
+        {
+            "location": "",
+            "last-column-id": -1,
+            "schemas": [Schema()],
+            "current-schema-id": 0,
+            "partition-specs": [PartitionSpec()],
+        }
+    )
+
+
+def _check_free(server: ServerContext, identifier: Identifier) -> None:
+    if server.catalog.iceberg.table_exists(identifier):
+        raise TableAlreadyExistsError(f"Table already exists: {'.'.join(identifier)}")
+    if server.catalog.views.load(identifier) is not None:
+        raise TableAlreadyExistsError(f"View with same name already exists: {'.'.join(identifier)}")
+
+
+def _rename(server: ServerContext, request: ApiRequest) -> Response:
+    body = request.json()
+    source, destination = identifier_of(body["source"]), identifier_of(body["destination"])
+    check_exists(server, destination[:-1])
+    if not server.catalog.iceberg.table_exists(source):
+        raise NoSuchTableError(f"Table does not exist: {'.'.join(source)}")
+    _check_free(server, destination)
+    server.catalog.rename_table(source, destination)
+    return nothing()
+
+
+def _drop(server: ServerContext, request: ApiRequest) -> Response:
+    purge = (request.query.get("purgeRequested") or "false").lower() == "true"
+    identifier = request.identifier("table")
+    if not server.catalog.iceberg.table_exists(identifier):
+        raise NoSuchTableError(f"Table does not exist: {'.'.join(identifier)}")
+    server.catalog.drop_table(identifier, purge=purge)
+    return nothing()
+
+
+def _metrics(server: ServerContext, request: ApiRequest) -> Response:
+    """Clients report their scans and commits. The report is logged: the library's reporters are for its own scans."""
+    del server
+    logger.debug("metrics of %s: %s", ".".join(request.identifier("table")), request.body.decode("utf-8", "replace"))
+    return nothing()
+
+
+def _credentials(server: ServerContext, request: ApiRequest) -> Response:
+    server.tables.load(request.identifier("table"))
+    config = _config(server)
+    return json_answer({"storage-credentials": [{"prefix": "", "config": config}] if config else []})
+
+
+def _loaded(server: ServerContext, served: ServedTable) -> Response:
+    result = table_result(served.text, served.metadata_location, _config(server))
+    return text_answer(result, {"ETag": served.etag})
+
+
+def _config(server: ServerContext) -> dict[str, str]:
+    return dict(server.options.client_config)
+
+
+ROUTES: Final = (
+    Route("GET", "namespaces/{namespace}/tables", _list),
+    Route("POST", "namespaces/{namespace}/tables", _create, changes=True),
+    Route("POST", "namespaces/{namespace}/register", _register, changes=True),
+    Route("GET", "namespaces/{namespace}/tables/{table}", _load),
+    Route("HEAD", "namespaces/{namespace}/tables/{table}", _exists),
+    Route("POST", "namespaces/{namespace}/tables/{table}", _commit, changes=True),
+    Route("DELETE", "namespaces/{namespace}/tables/{table}", _drop, changes=True),
+    Route("POST", "namespaces/{namespace}/tables/{table}/metrics", _metrics),
+    Route("GET", "namespaces/{namespace}/tables/{table}/credentials", _credentials),
+    Route("POST", "tables/rename", _rename, changes=True),
+)

@@ -1,0 +1,214 @@
+"""Loads tables for clients: the head of a table, or its staged conversion while equality or range deletes are pending.
+
+    head s7 has no keyed delete               served: the catalog's metadata
+    head s7 has one, s8 is its conversion     served: the same, with main at s8
+    head s7 has one, no conversion yet        s8 is staged first; one conversion at a time for each table
+
+While a conversion runs, other clients get the last served state if it is at most `freshness_seconds` old (SV-7).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+from typing import Final
+from uuid import UUID
+
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Identifier
+
+from tableformat.errors import SnapshotNotFoundError, TableFormatError
+from tableformat.maintenance.conversion.staged_conversion import (
+    StagedConversion,
+    has_keyed_deletes,
+    stage_conversion,
+)
+from tableformat.maintenance.expiry.expire_snapshots import expire_snapshots
+from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.staged_conversions import conversions_out_of_use, staged_conversions
+from tableformat.properties import may_remove_files, staged_max_age_ms
+from tableformat.server.served_metadata import ServedTable, served_table
+from tableformat.storage.bounded_cache import BoundedCache
+
+logger = logging.getLogger(__name__)
+
+_CACHED_BYTES: Final = 128 * 1024 * 1024
+_CACHED_SNAPSHOTS: Final = 10_000
+_CLEAN_UP_SECONDS: Final = 60.0
+"""How often the staged conversions of a table are cleaned up, at most."""
+
+
+@dataclass(slots=True)
+class _TableState:
+    """What the server knows about one table. The lock is held while a conversion runs."""
+
+    lock: Lock = field(default_factory=Lock)
+    recent: ServedTable | None = None
+    recent_at: float = 0.0
+    """When the recent state was the head, by the monotonic clock, in seconds."""
+    converted: StagedConversion | None = None
+    """The last conversion of this process, whose files the next one uses again."""
+    cleaned_at: float = 0.0
+
+
+class ServedTables:
+    """The tables of one catalog, as clients see them. Safe for many threads."""
+
+    def __init__(self, catalog: IcebergCatalog, freshness_seconds: float) -> None:
+        self._catalog = catalog
+        self._freshness_seconds = freshness_seconds
+        self._states: dict[UUID, _TableState] = {}
+        self._states_lock = Lock()
+        self._served: BoundedCache[str, ServedTable] = BoundedCache(_CACHED_BYTES)
+        self._pending: BoundedCache[tuple[UUID, int], bool] = BoundedCache(_CACHED_SNAPSHOTS)
+
+    def load(self, identifier: Identifier) -> ServedTable:
+        """The table in a state that was the head of `main` at most `freshness_seconds` ago."""
+        loaded_at = time.monotonic()
+        table = self._catalog.load_table(identifier)
+        if (known := self._known(table)) is not None:
+            return self._remember(table, known, loaded_at)
+        state = self._state(table)
+        if (recent := self._recent(state)) is not None:
+            return recent
+        with state.lock:
+            if (recent := self._recent(state)) is not None:
+                return recent
+            loaded_at = time.monotonic()
+            table = self._catalog.load_table(identifier)
+            known = self._known(table)
+            if known is None:
+                known = self._converted(table, state)
+            return self._remember(table, known, loaded_at)
+
+    def after_commit(self, identifier: Identifier, *, adds_snapshot: bool) -> ServedTable:
+        """The table after a commit of a client, which sees its own commit.
+
+        SV-10: deletes of the client's own snapshot are not converted for it, so that a writer of equality deletes does
+        not wait for a conversion at each commit.
+        """
+        table = self._catalog.load_table(identifier)
+        state = self._state(table)
+        state.recent, state.recent_at = None, time.monotonic()
+        if adds_snapshot:
+            return self._plain(table)
+        return self.load(identifier)
+
+    def conversion_of(self, table: IcebergTable, snapshot: Snapshot) -> Snapshot:
+        """The snapshot itself if no keyed delete is pending in it, or else its staged conversion. Moves the handle if
+        a conversion was staged."""
+        if not self._is_pending(table, snapshot):
+            return snapshot
+        staged = staged_conversions(table.metadata).get(snapshot.snapshot_id)
+        if staged is not None:
+            return staged
+        state = self._state(table)
+        with state.lock:
+            newest = self._catalog.load_table(table.name())
+            staged = staged_conversions(newest.metadata).get(snapshot.snapshot_id)
+            if staged is None:
+                staged = stage_conversion(newest, snapshot, state.converted).snapshot
+            table.metadata, table.metadata_location = newest.metadata, newest.metadata_location
+            return staged
+
+    def _known(self, table: IcebergTable) -> ServedTable | None:
+        """The state, if it needs no conversion or has one already."""
+        known = self._served.get(table.metadata_location)
+        if known is not None:
+            return known
+        head = table.metadata.current_snapshot()
+        if head is None or not self._is_pending(table, head):
+            return self._plain(table)
+        staged = staged_conversions(table.metadata).get(head.snapshot_id)
+        return None if staged is None else self._keep(table, served_table(table, staged))
+
+    def _plain(self, table: IcebergTable) -> ServedTable:
+        head = table.metadata.current_snapshot()
+        served = served_table(table, None)
+        # The unconverted state of a table with pending deletes is only for the client that committed it.
+        return served if head is not None and self._is_pending(table, head) else self._keep(table, served)
+
+    def _converted(self, table: IcebergTable, state: _TableState) -> ServedTable:
+        """SV-5: the loaded state with the conversion of its head, even if others committed in the meantime."""
+        head = table.metadata.current_snapshot()
+        assert head is not None, "a table without snapshots has no deletes"
+        loaded = IcebergTable(table.name(), table.metadata, table.metadata_location, table.io, table.catalog)
+        try:
+            state.converted = stage_conversion(table, head, state.converted)
+        except SnapshotNotFoundError:
+            # The head expired while it was converted, so that there is a newer one.
+            newest = self._catalog.load_table(table.name())
+            if newest.metadata.current_snapshot_id == head.snapshot_id:
+                raise
+            return self._known(newest) or self._converted(newest, state)
+        self._clean_up_later(table, state)
+        return self._keep(loaded, served_table(loaded, state.converted.snapshot))
+
+    def _is_pending(self, table: IcebergTable, snapshot: Snapshot) -> bool:
+        key = (table.metadata.table_uuid, snapshot.snapshot_id)
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = has_keyed_deletes(view_at(table.metadata, table.io, snapshot.snapshot_id))
+            self._pending.put(key, pending, 1)
+        return pending
+
+    def _keep(self, table: IcebergTable, served: ServedTable) -> ServedTable:
+        self._served.put(table.metadata_location, served, len(served.text))
+        return served
+
+    def _remember(self, table: IcebergTable, served: ServedTable, loaded_at: float) -> ServedTable:
+        state = self._state(table)
+        if loaded_at >= state.recent_at:
+            state.recent, state.recent_at = served, loaded_at
+        return served
+
+    def _recent(self, state: _TableState) -> ServedTable | None:
+        is_fresh = time.monotonic() - state.recent_at <= self._freshness_seconds
+        return state.recent if is_fresh and self._freshness_seconds > 0 else None
+
+    def _state(self, table: IcebergTable) -> _TableState:
+        with self._states_lock:
+            return self._states.setdefault(table.metadata.table_uuid, _TableState())
+
+    def _clean_up_later(self, table: IcebergTable, state: _TableState) -> None:
+        """SV-8: remove staged conversions that are out of use, in a thread of their own."""
+        now = time.monotonic()
+        if now - state.cleaned_at < _CLEAN_UP_SECONDS:
+            return
+        state.cleaned_at = now
+        handle = self._catalog.load_table(table.name())
+        if _out_of_use(handle):
+            Thread(target=_logging_errors(lambda: remove_out_of_use(handle)), name="staged-conversions").start()
+
+
+def remove_out_of_use(table: IcebergTable) -> int:
+    """SV-8: remove the staged conversions that no reader needs, and the files that only they name. Returns the number
+    of removed snapshots."""
+    unused = _out_of_use(table)
+    if not unused:
+        return 0
+    removes_files = may_remove_files(table.metadata.properties)
+    result = expire_snapshots(table, snapshot_ids=unused, clean_expired_files=removes_files)
+    return result.expired_snapshots_count
+
+
+def _out_of_use(table: IcebergTable) -> frozenset[int]:
+    metadata = table.metadata
+    unused = conversions_out_of_use(metadata, time.time_ns() // 1_000_000, staged_max_age_ms(metadata.properties))
+    return frozenset(each for each in unused if snapshot_by_id(metadata, each) is not None)
+
+
+def _logging_errors(work: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            work()
+        except (TableFormatError, OSError):
+            logger.warning("staged conversions were not cleaned up; the next round tries again", exc_info=True)
+
+    return run
