@@ -78,7 +78,7 @@ class Server:
             self._thread.join()
 
     def __enter__(self) -> Server:
-        return self
+        return self if self._thread is not None else self.start()
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()
