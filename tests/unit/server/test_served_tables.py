@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 from pyiceberg.catalog import load_catalog
 from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by, sorted_rows
 
@@ -180,3 +182,21 @@ def test_plan_of_many_files_comes_in_pages(tmp_path: Path, monkeypatch: pytest.M
     with client_of(table) as client:
         client.properties["scan-planning-mode"] = "server"
         assert seen_by(client) == own_rows(table)
+
+
+def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    table.append(rows(("C", 1, "new")))
+    reports: list[Any] = []
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    with tf.serve(catalog) as server:
+        catalog.report_to(reports.append)
+        table.catalog.report_to(reports.append)
+        table.scan(where="customer = 'C'").to_arrow()
+        (own,) = reports
+        answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json=own.to_dict(), timeout=10)
+        assert answer.status_code == 204
+        assert reports[1].to_dict() == own.to_dict()
+        answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json={"a": 1}, timeout=10)
+        assert answer.status_code == 400
+    assert len(reports) == 2
