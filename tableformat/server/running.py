@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import uvicorn
@@ -20,6 +20,8 @@ _KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2_048
 _START_POLL_SECONDS = 0.01
 _POLL_SECONDS = 0.5
+_CLEAN_UP_SECONDS = 60.0
+"""How often staged conversions are cleaned up."""
 
 
 class Server:
@@ -28,8 +30,9 @@ class Server:
     def __init__(self, catalog: Catalog, options: ServeOptions, host: str, port: int, **uvicorn_options: Any) -> None:
         """Bind the address; port 0 takes a free one. Raises StorageError if the address cannot be used."""
         self._socket = _bound(host, port)
+        self._context = ServerContext.of(catalog, options)
         config = uvicorn.Config(
-            application(ServerContext.of(catalog, options)),
+            application(self._context),
             log_level="warning",
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             lifespan="off",
@@ -43,9 +46,15 @@ class Server:
         """The address for clients, such as `http://127.0.0.1:8181`."""
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._run, name="tableformat-serve", daemon=True)
+        self._stopped = Event()
+        self._cleaner = Thread(target=self._clean_up, name="tableformat-clean-up", daemon=True)
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+    def _clean_up(self) -> None:
+        while not self._stopped.wait(_CLEAN_UP_SECONDS):
+            self._context.tables.clean_up()
 
     def start(self) -> Server:
         """Serve in a thread. Returns when requests are answered."""
@@ -54,6 +63,7 @@ class Server:
             if not self._thread.is_alive():
                 raise StorageError(f"the server at {self.url} did not start; its log has the reason.")
             time.sleep(_START_POLL_SECONDS)
+        self._cleaner.start()
         return self
 
     def wait(self) -> None:
@@ -69,6 +79,9 @@ class Server:
         if self._thread.is_alive():
             self._thread.join()
         self._socket.close()
+        self._stopped.set()
+        if self._cleaner.is_alive():
+            self._cleaner.join()
 
     def __enter__(self) -> Server:
         return self if self._thread.is_alive() else self.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from served_lakes import client_of, orders, own_rows, replace_message, rows, see
 
 import tableformat as tf
 from tableformat.metadata.staged_conversions import source_of, staged_conversions
+from tableformat.server.served_tables import ServedTables
 
 BOTH_VERSIONS = pytest.mark.parametrize("version", [2, 3])
 
@@ -144,6 +146,19 @@ def test_conversions_are_removed_once_they_are_out_of_use(tmp_path: Path) -> Non
         assert kept == table.snapshot_id
         assert seen_by(client) == own_rows(table)
     assert table.maintenance.verify(deep=True).findings == ()
+
+
+def test_server_removes_conversions_that_are_out_of_use(tmp_path: Path) -> None:
+    table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
+    tables = ServedTables(table.iceberg.catalog, 0)
+    for number in (1, 2, 11):
+        replace_message(table, number)
+        tables.load(("db", "orders"))
+    time.sleep(0.01)
+    tables.clean_up()
+    assert list(staged_conversions(table.refresh().iceberg.metadata)) == [table.snapshot_id]
+    table.catalog.drop_table("db.orders")
+    tables.clean_up()
 
 
 def test_conversions_in_use_survive_every_expiry(tmp_path: Path) -> None:
