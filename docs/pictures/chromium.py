@@ -88,6 +88,10 @@ class Chromium:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         self._wait_for_load(before)
 
+    def wait_for_load(self) -> None:
+        """Wait until the page loads again by itself."""
+        self._wait_for_load(self._loads)
+
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)

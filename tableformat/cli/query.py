@@ -32,7 +32,6 @@ _PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
 """The columns of DuckDB's answer to EXPLAIN: a drawing of several lines, which is printed unchanged."""
 
 
-
 class QueryFailedError(InvalidArgumentError):
     """DuckDB could not run the SQL text."""
 

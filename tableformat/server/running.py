@@ -97,8 +97,8 @@ def serve(
     """Serve a catalog as an Iceberg REST catalog in a thread of this process, on a free port by default.
 
     Other Iceberg engines then read every table of the catalog, also while equality or range deletes are pending. A
-    browser displays the tables at the server's address. The server is a context manager that stops itself. See `ServeOptions` for the other arguments. The command line has
-    `tableformat serve`.
+    browser displays the tables at the server's address. The server is a context manager that stops itself. See
+    `ServeOptions` for the other arguments. The command line has `tableformat serve`.
 
     >>> from pyiceberg.catalog import load_catalog
     >>> result = table.delete_prefix({"id1": "A"})

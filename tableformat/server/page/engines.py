@@ -73,7 +73,7 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
     """The settings of each engine for a server at `url`. The token is left out, because this is shown on a screen."""
     *namespace, name = identifier_parts(identifier)
     schema = identifier_text(namespace)
-    token = "<token>"  # noqa: S105  where the user writes the token
+    token = "<token>"
     python_token = f', token="{token}"' if has_token else ""
     spark_token = f'    .config("spark.sql.catalog.{_CATALOG}.token", "{token}")\n' if has_token else ""
     trino_token = f"iceberg.rest-catalog.security=OAUTH2\niceberg.rest-catalog.oauth2.token={token}\n"

@@ -153,6 +153,4 @@ class JobRunner:
 
     def _end(self, job_id: str, *, result: Any = None, problem: str = "") -> None:
         with self._lock:
-            self._jobs[job_id] = replace(
-                self._jobs[job_id], ended_at=time.time(), result=result, problem=problem
-            )
+            self._jobs[job_id] = replace(self._jobs[job_id], ended_at=time.time(), result=result, problem=problem)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from tableformat.display import text
 from tableformat.display.rows import Rows, python_values
-from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.engines.attachment import quoted
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.server.page.page_context import PageContext
 from tableformat.server.page.page_request import PageRequest
 from tableformat.server.page.query_limits import QueryOutcome

@@ -11,6 +11,7 @@ import select
 import sys
 
 import duckdb  # noqa: F401  ahead of the query, like the next import
+
 import tableformat.catalogs.open_catalog  # noqa: F401
 from tableformat.server.page.query_limits import QueryLimits
 from tableformat.server.page.read_only_sql import read_only_query
@@ -27,7 +28,7 @@ def main() -> None:
     request = sys.stdin.buffer.read()
     if not request:
         return
-    catalog, sql, limits = pickle.loads(request)  # noqa: S301  from the server that started this process
+    catalog, sql, limits = pickle.loads(request)
     outcome = read_only_query(catalog, sql, limits)
     output.write(outcome.to_bytes())
     output.flush()

@@ -1,8 +1,8 @@
 """Runs one SELECT on the tables of a catalog, in a DuckDB that reaches nothing else.
 
-    settings     no file, no network, no extension, no Python variable; then the configuration is locked
-    statement    one SELECT, as DuckDB's own parser sees it
-    functions    table functions of a list, and no function that runs text as SQL or reads the configuration
+settings     no file, no network, no extension, no Python variable; then the configuration is locked
+statement    one SELECT, as DuckDB's own parser sees it
+functions    table functions of a list, and no function that runs text as SQL or reads the configuration
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
+    # The default is in the home directory, whose path a system view lists.
+    "secret_directory": "none",
     "temp_directory": "",
 }
 _LAST_SETTINGS: Final = (

@@ -41,7 +41,7 @@ def redirection(location: str) -> Response:
 
 def trusted(part: str) -> Markup:
     """A part of a page that `tableformat.markup.html` or `tableformat.layers.svg` made, in which values are escaped."""
-    return Markup(part)  # noqa: S704
+    return Markup(part)
 
 
 def address(path: str, **query: object) -> str:
@@ -67,4 +67,4 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> object:
     """A value for a page: without characters that HTML cannot represent."""
-    return value if isinstance(value, Markup) else Markup(html.escaped("" if value is None else value))  # noqa: S704
+    return value if isinstance(value, Markup) else Markup(html.escaped("" if value is None else value))

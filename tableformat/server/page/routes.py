@@ -66,24 +66,24 @@ def page_routes(server: ServerContext) -> list[Route]:
     """The routes of the page of one server."""
     page = PageContext.of(server)
     return [
-        Route("/page.css", _guarded(page, _style), methods=["GET"]),
-        Route("/login", _guarded(page, partial(_login, page)), methods=["POST"]),
-        Route("/logout", _guarded(page, partial(_logout, page)), methods=["POST"]),
-        *(Route(each.path, _guarded(page, partial(_answer, page, each)), methods=[each.method]) for each in _PAGES),
+        Route("/page.css", _guarded(_style), methods=["GET"]),
+        Route("/login", _guarded(partial(_login, page)), methods=["POST"]),
+        Route("/logout", _guarded(partial(_logout, page)), methods=["POST"]),
+        *(Route(each.path, _guarded(partial(_answer, page, each)), methods=[each.method]) for each in _PAGES),
     ]
 
 
-def _guarded(page: PageContext, endpoint: _Endpoint) -> _Endpoint:
+def _guarded(endpoint: _Endpoint) -> _Endpoint:
     """The endpoint with errors as pages, and with the headers that limit what a browser does with the answer."""
 
     async def answer(request: Request) -> Response:
         try:
             response = await endpoint(request)
         except ClientDisconnect:
-            response = _problem(page, 400, "the browser disconnected")
+            response = _problem(400, "the browser disconnected")
         except Exception as error:  # noqa: BLE001 every error becomes a page; unexpected ones are logged
             status, _, message = described(error)
-            response = _problem(page, status, message)
+            response = _problem(status, message)
         response.headers.update(SECURITY_HEADERS)
         return response
 
@@ -93,7 +93,7 @@ def _guarded(page: PageContext, endpoint: _Endpoint) -> _Endpoint:
 async def _answer(page: PageContext, each: _Page, request: Request) -> Response:
     session = page.sessions.of(request)
     if session is None:
-        return _login_page(page, _path_of(request) if each.method == "GET" else "/", "")
+        return _login_page(_path_of(request) if each.method == "GET" else "/", "")
     if each.needs_jobs and not page.server.options.allow_jobs:
         raise RefusedRequestError(403, "ForbiddenException", "this server runs no jobs (--allow-jobs)")
     form = await _checked_form(page, request, session) if each.method == "POST" else {}
@@ -111,7 +111,7 @@ async def _login(page: PageContext, request: Request) -> Response:
         return redirection(after)
     if not page.server.access.is_secret(form.get("token", "")):
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-        return _login_page(page, after, "This token is not valid.")
+        return _login_page(after, "This token is not valid.")
     response = redirection(after)
     page.sessions.remember(request, response, page.sessions.begin(), is_new=True)
     return response
@@ -141,12 +141,11 @@ async def _checked_form(page: PageContext, request: Request, session: Session) -
     return form
 
 
-def _login_page(page: PageContext, after: str, problem: str) -> Response:
+def _login_page(after: str, problem: str) -> Response:
     return rendered("login.html", {"lake": "", "after": after, "problem": problem}, 401)
 
 
-def _problem(page: PageContext, status: int, message: str) -> Response:
-    del page
+def _problem(status: int, message: str) -> Response:
     return rendered("problem.html", {"lake": "", "status": status, "message": message}, status)
 
 
