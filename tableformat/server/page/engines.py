@@ -109,7 +109,7 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
             "iceberg.catalog.type=rest\n"
             f"iceberg.rest-catalog.uri={url}\n"
             f"{trino_token if has_token else ''}"
-            f"-- SELECT * FROM {_CATALOG}.{quoted(schema)}.{quoted(name)}",
+            f"\nSELECT * FROM {_CATALOG}.{quoted(schema)}.{quoted(name)}",
         ),
     ]
 
