@@ -26,7 +26,7 @@ _AT_ONCE: Final = 3
 """Queries that run at the same time, of all sessions."""
 _IDLE_SECONDS: Final = 300
 """A process that gets no query ends after this time."""
-_START_SECONDS: Final = 20
+_START_SECONDS: Final = 30
 """How long a process may take to start and to open the catalog, beyond the time of its query."""
 _LOGGED_CHARACTERS: Final = 4_000
 

@@ -11,7 +11,8 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from threading import Timer
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -64,6 +65,7 @@ _REFUSED_FUNCTIONS: Final = frozenset(
 )
 _CHANGE: Final = re.compile(r"(INSERT|UPDATE|DELETE|MERGE)\w*_NODE")
 _BATCH_ROWS: Final = 1_000
+_INTERRUPT_SECONDS: Final = 0.2
 _SELECT_ONLY: Final = "one SELECT is run at a time: SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE or SHOW TABLES."
 
 
@@ -74,10 +76,9 @@ def read_only_query(catalog: AttachableCatalog, sql: str, limits: QueryLimits) -
     started = time.perf_counter()
     settings = {**_SETTINGS, "threads": limits.thread_count, "memory_limit": f"{limits.duckdb_bytes // 1024}KiB"}
     with duckdb.connect(config=settings) as connection:
-        timer = Timer(limits.seconds, connection.interrupt)
-        timer.start()
         try:
-            return _outcome(connection, catalog, sql, limits, started)
+            with _interrupted_after(limits.seconds, connection):
+                return _outcome(connection, catalog, sql, limits, started)
         except duckdb.InterruptException:
             return without_result(f"The query was stopped after {limits.seconds:g} s.")
         except (duckdb.OutOfMemoryException, MemoryError):
@@ -85,8 +86,26 @@ def read_only_query(catalog: AttachableCatalog, sql: str, limits: QueryLimits) -
             return without_result(f"The query needs more than {size} of memory. Select fewer rows, or aggregate.")
         except (duckdb.Error, TableFormatError) as error:
             return without_result(str(error))
-        finally:
-            timer.cancel()
+
+
+@contextmanager
+def _interrupted_after(seconds: float, connection: DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt the connection after this time, again and again: an interrupt between two statements is lost."""
+    is_over = Event()
+
+    def interrupt() -> None:
+        left = seconds
+        while not is_over.wait(left):
+            connection.interrupt()
+            left = _INTERRUPT_SECONDS
+
+    thread = Thread(target=interrupt, name="query-limit")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _outcome(

@@ -162,6 +162,12 @@ def test_a_query_ends_after_its_time(catalog: tf.Catalog) -> None:
     assert time.perf_counter() - started < 10
 
 
+def test_a_query_ends_even_if_its_time_is_over_before_it_starts(catalog: tf.Catalog) -> None:
+    """An interrupt between two statements has no effect in DuckDB."""
+    sql = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    assert "was stopped" in run(catalog, sql, QueryLimits(seconds=0)).problem
+
+
 def test_a_query_that_needs_too_much_memory_is_refused(catalog: tf.Catalog) -> None:
     limits = QueryLimits(duckdb_bytes=16 * 1024 * 1024)
     assert "16 MiB of memory" in run(catalog, "SELECT * FROM range(50000000) ORDER BY hash(range)", limits).problem
