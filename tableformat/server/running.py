@@ -30,7 +30,7 @@ class Server:
     def __init__(self, catalog: Catalog, options: ServeOptions, host: str, port: int, **uvicorn_options: Any) -> None:
         """Bind the address; port 0 takes a free one. Raises StorageError if the address cannot be used."""
         self._socket = _bound(host, port)
-        self._context = ServerContext.of(catalog, options)
+        self._context = ServerContext.of(catalog, options, host)
         config = uvicorn.Config(
             application(self._context),
             log_level="warning",
@@ -108,12 +108,13 @@ def serve(
     read_only: bool = False,
     token: str | None = None,
     freshness_seconds: float = 1.0,
+    allow_jobs: bool = False,
 ) -> Server:
     """Serve a catalog as an Iceberg REST catalog in a thread of this process, on a free port by default.
 
-    Other Iceberg engines then read every table of the catalog, also while equality or range deletes are pending. The
-    server is a context manager that stops itself. See `ServeOptions` for the other arguments. The command line has
-    `tableformat serve`.
+    Other Iceberg engines then read every table of the catalog, also while equality or range deletes are pending. A
+    browser displays the tables at the server's address. The server is a context manager that stops itself. See
+    `ServeOptions` for the other arguments. The command line has `tableformat serve`.
 
     >>> from pyiceberg.catalog import load_catalog
     >>> result = table.delete_prefix({"id1": "A"})
@@ -122,5 +123,5 @@ def serve(
     ...     rest.load_table("db.calendars").scan().to_arrow()["id1"].to_pylist()
     ['B']
     """
-    options = ServeOptions(read_only=read_only, token=token, freshness_seconds=freshness_seconds)
+    options = ServeOptions(read_only=read_only, token=token, freshness_seconds=freshness_seconds, allow_jobs=allow_jobs)
     return Server(catalog, options, host, port).start()
