@@ -24,10 +24,13 @@ SPARK_CLASSES: Final = Path(sys.prefix) / "spark-classes.jsa"
 """The archive that `tests/spark/class_archive.py` writes for `make test`. Java ignores it if it is missing or from
 another Java."""
 
-# The JVM's second compiler takes as much CPU time as the tests do, and does not save as much.
+# The JVM's second compiler takes as much CPU time as the tests do, and does not save as much. Without it the code cache
+# has 48 MB, too few for all statements: the JVM then throws compiled code away and compiles it again.
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS",
-    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:SharedArchiveFile={SPARK_CLASSES}",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:+IgnoreUnrecognizedVMOptions "
+    "-XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing -XX:MetaspaceSize=256m "
+    f"-XX:SharedArchiveFile={SPARK_CLASSES}",
 )
 
 OWN_JAVA: Final = frozenset(

@@ -140,12 +140,3 @@ def test_demo_leaves_a_lake_that_no_demo_made(tmp_path: Path) -> None:
         run(tmp_path, "local")
     with open_catalog(str(tmp_path / "lake")) as catalog:
         assert catalog.list_namespaces() == ["shop"]
-
-
-def test_demo_prints_brackets_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = "pip install 'tableformat[spark]'."
-    monkeypatch.setattr("tableformat.demo.run._what_spark_lacks", lambda: lacking)
-    output = StringIO()
-    run_demo(tmp_path / "[bold]demo", "auto", Console(file=output, width=200), PLAN)
-    assert lacking in output.getvalue()
-    assert "[bold]demo" in output.getvalue()

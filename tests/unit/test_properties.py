@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,12 +58,6 @@ def test_a_name_that_nobody_defined_is_refused_with_the_nearest_one(
         catalog.create_table("db.u", SCHEMA, properties={name: "1"})
     assert name not in table.refresh().properties
     assert not catalog.table_exists("db.u")
-
-
-@pytest.mark.parametrize("name", ["write.parquet.bloom-filter-fpp.column.", "tableformat.check.", "tableformat.txn."])
-def test_the_beginning_of_a_name_is_no_name(table: tf.Table, name: str) -> None:
-    with pytest.raises(UnknownOptionError):
-        table.set_properties({name: "1"})
 
 
 @pytest.mark.parametrize(
@@ -230,19 +223,6 @@ def test_a_constraint_that_is_set_whole_is_held(table: tf.Table) -> None:
     table.set_properties({"tableformat.check.x": "price > 0", "tableformat.check-expression.x": WHERE})
     with pytest.raises(tf.errors.RowsRefusedError, match="breaks CHECK constraint 'x'"):
         table.append(pa.table({"id": [1], "price": [-1]}, schema=SCHEMA))
-
-
-def test_a_writer_names_the_constraint_that_blocks_it_and_how_to_remove_it(table: tf.Table) -> None:
-    """CK-6."""
-    commit_updates(table.iceberg, (), (SetPropertiesUpdate(updates={"tableformat.check.x": "price >"}),))
-    with pytest.raises(UnsupportedFeatureError, match=r"constraint 'x'.*drop_check\('x'\)"):
-        table.append(ROWS)
-    table.remove_properties("tableformat.check.x")
-    assert table.append(ROWS).added_row_count == 1
-
-
-def test_the_warning_is_one_of_the_users_that_travels(table: tf.Table) -> None:
-    assert isinstance(pickle.loads(pickle.dumps(PropertyWithoutEffectWarning("x"))), UserWarning)
 
 
 @pytest.mark.parametrize(

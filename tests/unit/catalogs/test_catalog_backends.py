@@ -11,7 +11,7 @@ from pyiceberg.utils.config import Config
 
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.errors import CatalogNotFoundError, InvalidArgumentError, UnknownOptionError
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
 @pytest.fixture
@@ -35,11 +35,6 @@ def test_path_with_a_separator_is_created(configured: Path, name: str) -> None:
     assert catalog.properties["warehouse"] == f"file://{os.path.normpath(configured / name)}"
 
 
-def test_existing_directory_needs_no_separator(configured: Path) -> None:
-    (configured / "lake").mkdir()
-    assert isinstance(open_backend("lake"), EmbeddedCatalog)
-
-
 def test_file_uri_and_path_objects(configured: Path) -> None:
     first = open_backend(f"file://{configured}/lake")
     first.create_namespace("db")
@@ -53,14 +48,6 @@ def test_configured_name_comes_first(configured: Path) -> None:
     assert isinstance(catalog, SqlCatalog)
     assert not isinstance(catalog, EmbeddedCatalog)
     assert catalog.name == "prod"
-
-
-def test_unknown_name_lists_the_configured_ones(configured: Path) -> None:
-    with pytest.raises(CatalogNotFoundError, match=r"no catalog 'stage'.* Valid names: prod\..* './stage'"):
-        open_backend("stage")
-    with pytest.raises(CatalogNotFoundError, match="Did you mean 'prod'"):
-        open_backend("prd")
-    assert list(configured.iterdir()) == []
 
 
 def test_options_can_define_a_catalog(configured: Path) -> None:
@@ -92,8 +79,3 @@ def test_options_that_nothing_reads(configured: Path) -> None:
 def test_address_of_a_service_is_not_a_path(configured: Path, uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="name it and pass its address"):
         open_backend(uri)
-
-
-def test_empty_name(configured: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="not an empty text"):
-        open_backend("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
 import sqlite3
@@ -84,13 +83,6 @@ def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path:
     assert original.scan().count() == 4
 
 
-def test_renaming_does_not_hide_where_the_files_are(copy: tf.Table) -> None:
-    """CP-25"""
-    renamed = copy.catalog.rename_table("db.t", "db.mine")
-    with pytest.raises(CopiedLakeError):
-        renamed.append(rows("b", [1]))
-
-
 def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path) -> None:
     """CP-25"""
     keyed_table(tmp_path, properties={"write.metadata.path": f"file://{tmp_path}/meta"}).append(rows("a", [1]))
@@ -109,17 +101,6 @@ def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
             registered.append(rows("b", [1]))
 
 
-def test_one_lake_has_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-25: links and relative paths lead to the same file."""
-    keyed_table(tmp_path)
-    os.symlink(tmp_path / "lake", tmp_path / "link")
-    monkeypatch.chdir(tmp_path)
-    for name in ("./lake", "link/", f"{tmp_path}/link/../lake", f"file://{tmp_path}/link"):
-        with tf.open_catalog(name) as catalog:
-            catalog.load_table("db.t").append(rows(name, [1]))
-    assert tf.open_catalog("./link").load_table("db.t").scan().count() == 4
-
-
 def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: Path) -> None:
     """CP-25"""
     table = keyed_table(tmp_path)
@@ -131,14 +112,6 @@ def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: P
     with tf.open_catalog(str(tmp_path / "apart"), catalog_file=str(tmp_path / "files" / "x.db")) as apart:
         apart.create_namespace("db")
         apart.create_table("db.t", table.schema).append(rows("a", [1]))
-
-
-def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Path) -> None:
-    """CP-25: no other catalog commits to it."""
-    table = keyed_table(tmp_path)
-    with tf.open_catalog(str(tmp_path / "other")) as other:
-        other.create_namespace("db")
-        other.create_table("db.t", table.schema, location=f"{table.location}-of-others").append(rows("a", [1]))
 
 
 @pytest.mark.parametrize(

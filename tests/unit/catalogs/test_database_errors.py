@@ -112,13 +112,6 @@ def test_whatever_sqlite_answers_is_an_error_of_the_library(
     assert table.append(ROWS).added_row_count == 1
 
 
-def test_a_file_without_the_tables_of_a_catalog(table: tf.Table, tmp_path: Path) -> None:
-    """LK-29: the database is another one now."""
-    with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:
-        connection.execute("DROP TABLE iceberg_tables")
-    check_every_call(table, StorageError, "no such table: iceberg_tables.*file of no catalog .any more")
-
-
 def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) -> None:
     """LK-29: a damaged file is not reported as an outage."""
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:

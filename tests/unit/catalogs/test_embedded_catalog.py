@@ -15,7 +15,6 @@ import pytest
 from commit_tables import SCHEMA, append, data_file, live, metadata_files, new_table, range_delete
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
-from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
@@ -124,27 +123,6 @@ def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkey
     assert "ours" not in kept.properties
 
 
-def test_commit_without_effect_writes_nothing(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog)
-    response = catalog.commit_table(table, (), (SetPropertiesUpdate(updates={}),))
-    assert response.metadata_location == table.metadata_location
-
-
-def test_own_commits_are_not_parsed_again(catalog: EmbeddedCatalog) -> None:
-    """Neither by the next commit nor when the table is loaded: the metadata files no longer exist."""
-    table = new_table(catalog)
-    local(table.metadata_location).unlink()
-    outcome = commit_change(table, append(data_file(table, "a.parquet")))
-    local(outcome.table.metadata_location).unlink()
-    assert catalog.load_table("db.t").metadata is outcome.metadata
-
-
-def test_metadata_of_memory_and_of_the_file_are_the_same(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog, properties={"format-version": "3"})
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    assert StaticTable.from_metadata(table.metadata_location).metadata == table.metadata
-
-
 def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:
     table = new_table(catalog, properties={"write.metadata.previous-versions-max": "3"})
     for number in range(6):
@@ -164,13 +142,6 @@ def test_old_metadata_files_stay_when_asked(catalog: EmbeddedCatalog) -> None:
     for number in range(3):
         commit_change(table, append(data_file(table, f"{number}.parquet")))
     assert sum(name.endswith(".metadata.json") for name in metadata_files(table)) == 4
-
-
-def test_metadata_of_a_small_table_is_small(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog)
-    for number in range(20):
-        outcome = commit_change(table, append(data_file(table, f"{number}.parquet")))
-    assert local(outcome.metadata_location).stat().st_size < 20_000
 
 
 def test_gzip_is_honoured(catalog: EmbeddedCatalog, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 import requests
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
-from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import event
 
 import tableformat as tf
@@ -79,18 +78,6 @@ def test_every_call_names_the_catalog(away: tf.Catalog, capfd: pytest.CaptureFix
     with pytest.raises(StorageError, match="cannot be reached"):
         pickle.loads(pickle.dumps(away.iceberg)).list_namespaces()
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_table_that_was_loaded_before_names_the_catalog(away: tf.Catalog, tmp_path: Path) -> None:
-    """LK-11: a write and a refresh ask the service; a scan does not."""
-    with tf.open_catalog(str(tmp_path / "lake")) as lake:
-        lake.create_namespace("db")
-        kept = lake.create_table("db.t", pa.schema([("id", pa.int64())])).iceberg
-        table = tf.Table(IcebergTable(kept.name(), kept.metadata, kept.metadata_location, kept.io, away.iceberg))
-        assert table.scan().count() == 0
-        for call in (table.refresh, lambda: table.append(pa.table({"id": [1]}))):
-            with pytest.raises(StorageError, match="catalog 'prod' cannot be reached"):
-                call()
 
 
 @pytest.mark.parametrize("kind", ["lake", "sql"])

@@ -89,12 +89,6 @@ def test_without_columns_nothing_is_created(catalog: tf.Catalog, rows: object) -
     assert catalog.list_namespaces() == []
 
 
-def test_upsert_into_a_new_table_needs_a_key(catalog: tf.Catalog) -> None:
-    with pytest.raises(InvalidArgumentError):
-        catalog.write("hr.people", PEOPLE, mode="upsert")
-    assert catalog.list_namespaces() == []
-
-
 def test_named_batch_is_written_once(catalog: tf.Catalog) -> None:
     for _ in range(2):
         result = catalog.write("hr.people", PEOPLE, application_id="loader", batch_id=1)
@@ -110,11 +104,6 @@ def test_sql_reads_and_changes(catalog: tf.Catalog) -> None:
 
     assert relation.fetchall() == [("ann",), ("bob",)], "a relation keeps its snapshots"
     assert catalog.sql("SELECT name FROM hr.people ORDER BY id").fetchall() == [("bob",), ("tom",)]
-
-
-def test_namespace_with_the_name_of_the_attached_catalog(catalog: tf.Catalog) -> None:
-    catalog.write("lake.people", PEOPLE)
-    assert catalog.sql("SELECT count(*) FROM lake.people").fetchall() == [(2,)]
 
 
 def test_rows_of_a_table_in_other_libraries(catalog: tf.Catalog) -> None:

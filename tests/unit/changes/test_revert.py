@@ -121,14 +121,6 @@ def test_any_commit_is_undone_or_refused(table: tf.Table, seed: int) -> None:
     assert content(table.refresh()) == now
 
 
-def test_values_that_compare_in_a_special_way_are_no_later_change(table: tf.Table) -> None:
-    table.append(rows((1, 1, float("nan")), (1, 2, None)))
-    mistake = table.upsert(rows((1, 1, 5.0), (1, 2, float("nan")))).snapshot_id
-    assert mistake is not None
-    table.revert(mistake)
-    assert str(content(table)) == "[(1, 1, nan), (1, 2, None)]"
-
-
 def test_the_first_commit_can_be_reverted(table: tf.Table) -> None:
     first = table.append(rows((1, 1, 1.0))).snapshot_id
     table.append(rows((2, 1, 2.0)))

@@ -64,14 +64,6 @@ def test_ranges_are_added_and_dropped_in_one_commit(lake: Lake) -> None:
     assert [each["partition"] for each in listed] == ["[2021, 2022)", "[2022, 2023)", "[2023, 2024)", "[2030, 2031)"]
 
 
-def test_what_cannot_be_is_told(lake: Lake) -> None:
-    run = lake.run("alter-partitions", TABLE, "--add", "[2021, 2022)")
-    assert run.status == 1
-    assert "[2021, 2022) cannot be added: [2020, 2024) exists already" in run.stderr
-    assert lake.run("alter-partitions", TABLE, "--add", "2021").status == 1
-    assert lake.run("alter-partitions", TABLE).status == 2
-
-
 def test_a_window_moves(lake: Lake) -> None:
     run = lake.run("advance-window", TABLE, "--now", "2023", "--dry-run")
     assert run.stdout.splitlines()[0] == "db.sales: would be added [2024, 2025)."
@@ -137,9 +129,3 @@ def test_ranges_as_text(text: str, on: list[str], wanted: tf.Bound) -> None:
 def test_text_that_is_no_range(text: str) -> None:
     with pytest.raises(InvalidArgumentError):
         parse_range(text, ["n"], SCHEMA)
-
-
-def test_partitions_are_queried(lake: Lake) -> None:
-    """RP-27"""
-    document = lake.json("query", 'SELECT "partition", record_count AS n FROM db."sales$range_partitions" WHERE n > 0')
-    assert document["rows"] == [{"partition": "[2020, 2021)", "n": 2}, {"partition": "[2021, 2022)", "n": 1}]

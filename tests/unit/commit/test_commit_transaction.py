@@ -32,7 +32,6 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import FixedChange, PlannedChange, UpdatesAndRequirements
-from tableformat.commit.retry import status_check_waits_seconds
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import (
     CommitConflictError,
@@ -353,19 +352,6 @@ def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: Faulty
     assert commit_change(table, delete_blindly(equality_delete(table, "e.parquet"))).committed
 
 
-def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-18."""
-    files = metadata_files(table)
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tableformat.commit.snapshot_producer.write_manifest_list", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        commit_change(table, append(data_file(table, "a.parquet")))
-    assert metadata_files(table) == files
-
-
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog, version: str) -> None:
     """CP-18: a clear refusal is not an unknown outcome, and the request is not repeated."""
@@ -516,33 +502,3 @@ def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
     outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
     assert (outcome.committed, outcome.attempts) == (True, 2)
     assert committed(outcome.table, "a.parquet").first_row_id == 0
-
-
-def test_a_refusal_is_looked_into_once(table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-13: the commit cannot appear later, so the writer does not wait if the table cannot be read."""
-    looks = []
-
-    def refuse() -> None:
-        monkeypatch.setattr(catalog, "load_table", away)
-        raise BadRequestError("no")
-
-    def away(identifier: str) -> Table:
-        looks.append(identifier)
-        raise OSError("away")
-
-    catalog.before = refuse
-    with pytest.raises(CommitStateUnknownError):
-        commit_change(table, append(data_file(table, "a.parquet")))
-    assert len(looks) == 1
-
-
-def test_waits_before_the_outcome_is_looked_at() -> None:
-    """CP-13: at once, then after a wait that doubles each time up to the maximum."""
-    given = {
-        "commit.status-check.num-retries": "5",
-        "commit.status-check.min-wait-ms": "100",
-        "commit.status-check.max-wait-ms": "500",
-    }
-    assert status_check_waits_seconds(given) == (0.0, 0.1, 0.2, 0.4, 0.5)
-    assert status_check_waits_seconds({}) == (0.0, 1.0, 2.0)
-    assert status_check_waits_seconds({"commit.status-check.num-retries": "1"}) == (0.0,)

@@ -16,7 +16,6 @@ from commit_tables import FAST_RETRIES
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit import committed_once
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
@@ -148,24 +147,6 @@ def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: t
     assert live_values(table.refresh(), "id") == live_values(table.refresh(), "id", branch="b") == [1, 2, 3]
 
 
-def test_only_what_was_committed_since_the_write_began_is_read(
-    table: tf.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CP-23: the cost of a commit does not depend on the size of the table."""
-    for number in range(10, 30):
-        table.append(rows_of(number))
-    read: list[int] = []
-    monkeypatch.setattr(
-        committed_once, "_paths_of", lambda *arguments: read.append(arguments[2].sequence_number) or frozenset()
-    )
-    for number in range(3):
-        write = table.new_write()
-        staged = write.write(rows_of(100 + number))
-        table.append(rows_of(200 + number))
-        table.commit(write, [staged])
-    assert read == [22, 24, 26]
-
-
 # -- tables of writers that did it all the same
 
 
@@ -242,18 +223,6 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     assert live_values(table.refresh(), "id") == [2, 2]
     table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0", allow_outside=True)
     assert live_values(table.refresh(), "id") == [5]
-
-
-def test_an_empty_table_has_lost_no_history(table: tf.Table) -> None:
-    """CP-34, CP-55: its first snapshot is newer than the files, and no earlier one has expired."""
-    assert table.catalog is not None
-    empty = table.catalog.create_table("db.empty", table.schema, key=table.key)
-    write = empty.new_write()
-    staged = [write.write(rows_of(1))]
-    empty.append(rows_of(2))
-    Path(local_path(staged[0].file_paths[0]) or "").unlink()
-    with pytest.raises(InvalidArgumentError, match="Stage the rows again"):
-        empty.commit(write, staged)
 
 
 def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:

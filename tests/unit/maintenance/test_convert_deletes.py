@@ -14,7 +14,7 @@ from maintenance_tables import another_handle, keyed_table, rows
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnknownColumnError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
@@ -22,7 +22,6 @@ from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
-from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
@@ -140,14 +139,6 @@ def test_dry_run_counts_all_slices_and_changes_nothing(tmp_path: Path) -> None:
     done = table.maintenance.convert_deletes()
     same = {"snapshot_id": None, "commit_count": 0, "duration_seconds": 0.0, "rewritten_bytes": 0, "dry_run": False}
     assert replace(planned, **same) == replace(done, **same)
-
-
-def test_small_table_is_one_commit(tmp_path: Path) -> None:
-    """MT-13: a snapshot for less than a file's worth of data would cost more than the progress is worth."""
-    table = table_of(tmp_path)
-    table.set_properties(**{"write.target-file-size-bytes": "500000000"})
-    assert table.maintenance.convert_deletes().commit_count == 1
-    assert CONVERTED_FILES_UNTIL not in table.metadata.snapshots[-1].summary.additional_properties
 
 
 def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
@@ -463,46 +454,3 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
     rest = table.maintenance.convert_deletes()
     assert rest.removed_range_delete_files_count == 1
     assert live_tuples(table) == before
-
-
-def test_filter_that_chooses_nothing(tmp_path: Path) -> None:
-    """MT-16"""
-    table = table_of(tmp_path)
-    head = table.snapshot_id
-    result = table.maintenance.convert_deletes(where="id1 = 'z'")
-    assert (result.commit_count, table.snapshot_id) == (0, head)
-    with pytest.raises(UnknownColumnError, match="id2"):
-        table.maintenance.convert_deletes(where="id3 = 'z'")
-
-
-@pytest.mark.parametrize("max_commits", [0, -1, True, 1.5])
-def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number"):
-        table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)
-
-
-@pytest.mark.parametrize("job", ["convert", "compact"])
-def test_files_that_are_covered_whole_go_though_the_table_is_read_in_several_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
-) -> None:
-    """RD-10, MT-43: in each chunk; otherwise their rows would come back with the removal of the last delete that covers
-    them."""
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    table = keyed_table(tmp_path)
-    for start in range(0, 40, 10):
-        table.append(rows("a", range(start, start + 10)))
-    table.delete_range(lower=("a", 0), upper=("a", 30))
-    if job == "compact":
-        table.maintenance.compact()
-        table.maintenance.drop_dead_deletes()
-    else:
-        table.maintenance.convert_deletes()
-    assert keyed_deletes(table) == []
-    assert live_tuples(table) == [("a", number, "x") for number in range(30, 40)]
-
-
-def test_one_commit_may_be_the_most(tmp_path: Path) -> None:
-    """MT-13"""
-    table = table_of(tmp_path)
-    assert table.maintenance.convert_deletes(max_commits=1).commit_count == 1
-    assert keyed_deletes(table) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.executors import is_spark_session, task_runner
-from tableformat.maintenance.running.spark_runner import SparkRunner, run_pickled
+from tableformat.maintenance.running.spark_runner import SparkRunner
 from tableformat.maintenance.running.tasks import LocalRunner, Work, in_threads
 
 TASKS = list(range(100))
@@ -125,24 +124,6 @@ def test_cancelled_tasks_leave_nothing(run: Any) -> None:
     assert list(results) == []
 
 
-def test_threads_run_few_tasks_ahead() -> None:
-    """The rest of a job may take minutes between two results, as a commit does."""
-    begun: list[int] = []
-    started = threading.Semaphore(0)
-
-    def begin(task: int, _context: object) -> int:
-        begun.append(task)
-        started.release()
-        return task
-
-    results = LocalRunner().run(Work(begin, None, lambda _: None), list(range(100)), at_once=2)
-    next(results)
-    for _ in range(4):
-        assert started.acquire(timeout=60)
-    assert len(begun) <= 5
-    results.close()
-
-
 def test_tasks_that_run_are_waited_for() -> None:
     """A cancelled job returns when no thread of it writes any more."""
     begun, release = threading.Event(), threading.Event()
@@ -180,84 +161,6 @@ def test_task_that_spark_gave_up() -> None:
     runner = SparkRunner(SparkSession())  # type: ignore[arg-type]
     with pytest.raises(TaskFailedError, match=r"the disk is full\. Nothing of it was committed"):
         list(runner.run(Work(breaks_at_seven, None, lambda _: None), TASKS, at_once=1))
-
-
-class Refusing(SparkSession):
-    """Each of its jobs ends in an error with that message."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__()
-        self._message = message
-
-    def createDataFrame(self, rows: pa.Table) -> FakeFrame:  # noqa: N802 - Spark's name
-        raise RuntimeError(self._message)
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("Job aborted.\n\tat org.apache.Task.run(Task.java:1)\n", "Job aborted"),
-        ("\n  at the.top.of(It.java)\n  No room left..\n  Another line", "No room left"),
-        (
-            "Job failed\nValueError: early\nKeyError: 7\nOSError: the disk is full.\nDriver stacktrace:",
-            "OSError: the disk is full",
-        ),
-        ("Job failed\nCaused by: java.lang.OutOfMemoryError: heap", "Job failed"),
-        (" \n\tat org.apache.Task.run(Task.java:1)", "RuntimeError"),
-        ("..hidden file is gone.", "..hidden file is gone"),
-    ],
-)
-def test_what_spark_says_in_many_lines_is_told_in_one(message: str, told: str) -> None:
-    """The last of the Python errors, which the task raised; the JVM stack traces do not contain it."""
-    runner = SparkRunner(Refusing(message))  # type: ignore[arg-type]
-    with pytest.raises(TaskFailedError) as caught:
-        list(runner.run(Work(times, 1, lambda _: None), [1], at_once=1))
-    assert str(caught.value).startswith(f"a task failed on Spark: {told}. Nothing of it was committed.")
-
-
-class Counting(SparkSession):
-    """A session that has a number of cores and counts its concurrent jobs; each job waits for others for a moment."""
-
-    def __init__(self, cores: int, waits_for: int) -> None:
-        super().__init__()
-        self.sparkContext = SimpleNamespace(defaultParallelism=cores)
-        self.most = 0
-        self._now = 0
-        self._waits_for = waits_for
-        self._changed = threading.Condition()
-
-    def createDataFrame(self, rows: pa.Table) -> FakeFrame:  # noqa: N802 - Spark's name
-        with self._changed:
-            self._now += 1
-            self.most = max(self.most, self._now)
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self.most >= self._waits_for, timeout=0.05)
-            self._now -= 1
-        return super().createDataFrame(rows)
-
-
-@pytest.mark.parametrize(("cores", "version", "jobs"), [(3, "4.0.1", 3), (0, "4.0.1", 1), (1, "4.0.1", 1)])
-def test_a_session_has_as_many_jobs_at_once_as_cores(cores: int, version: str, jobs: int) -> None:
-    session = Counting(cores, waits_for=jobs + 1)
-    session.version = version  # type: ignore[attr-defined]
-    assert len(list(SparkRunner(session).run(Work(times, 1, lambda _: None), TASKS[:5], at_once=1))) == 5  # type: ignore[arg-type]
-    assert session.most == jobs
-
-
-def test_a_worker_unpickles_the_context_once() -> None:
-    """Tasks of one job share what the context has cached."""
-    shared = pickle.dumps((identity_of_context, Context()))
-    batches = [pa.record_batch({"shared": [shared], "task": [pickle.dumps(task)]}) for task in range(3)]
-    answers = [pickle.loads(row["answer"]).result for batch in run_pickled(iter(batches)) for row in batch.to_pylist()]
-    assert len(set(answers)) == 1
-
-
-class Context:
-    """Two of them are never equal."""
-
-
-def identity_of_context(_task: int, context: Context) -> int:
-    return id(context)
 
 
 @pytest.mark.parametrize("executor", ["Local", "spark", None, 4, object()])
@@ -395,13 +298,6 @@ def session_of_spark_3_5() -> SparkSession:
     return session
 
 
-def test_a_context_without_cores_has_one_job_at_once() -> None:
-    session = session_of_spark_3_5()
-    for cores, jobs in ((0, 1), (1, 1), (5, 5)):
-        session.sparkContext.defaultParallelism = cores  # type: ignore[attr-defined]
-        assert SparkRunner(session)._jobs.at_once() == jobs  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("session", [Interruptible(), session_of_spark_3_5()], ids=["4", "3.5"])
 def test_jobs_of_spark_end_by_their_tag(session: SparkSession) -> None:
     """Otherwise the running Spark jobs would occupy the executors until they end."""
@@ -415,9 +311,3 @@ def test_jobs_of_spark_end_by_their_tag(session: SparkSession) -> None:
     assert BEGUN.wait(timeout=60)
     results.close()
     assert ended == [True]
-
-
-@pytest.mark.parametrize("name", ["SparkSession", "DataFrame"])
-def test_a_class_of_another_name_or_module_is_no_session(name: str) -> None:
-    module = "others.sql" if name == "SparkSession" else "pyspark.sql"
-    assert not is_spark_session(type(name, (), {"__module__": module})())

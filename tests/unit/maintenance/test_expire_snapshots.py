@@ -130,15 +130,6 @@ def test_properties_decide_where_the_caller_does_not(tmp_path: Path) -> None:
     assert ids(table) == kept
 
 
-def test_number_of_snapshots_is_for_calls_that_name_no_age(tmp_path: Path) -> None:
-    """MT-1"""
-    table = history(tmp_path, properties={"tableformat.history.max-snapshots": "2"})
-    kept = ids(table)[-2:]
-    assert table.maintenance.expire_snapshots(older_than=0).expired_snapshots_count == 0
-    assert table.maintenance.expire_snapshots().expired_snapshots_count == 3
-    assert ids(table) == kept
-
-
 def test_named_snapshots_alone(tmp_path: Path) -> None:
     """MT-1: a snapshot in the middle is removed; files of its neighbours stay."""
     table = history(tmp_path)
@@ -300,18 +291,6 @@ def test_writer_is_recognised_after_its_snapshot_expired(tmp_path: Path) -> None
     assert not table.append(rows("a", [3]), application_id="job", batch_id=7).already_applied
 
 
-def test_writer_with_dots_in_its_name_is_recognised_too(tmp_path: Path) -> None:
-    """MT-4: the first dot ends the ref, whose own dots are encoded; the ref and writer of a record are not guessed."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", [1]), application_id="job.v2", batch_id=7)
-    table.create_branch("v1.2")
-    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="v1.2")
-    other.append(rows("a", [1]), application_id="job.v2", batch_id=9)
-    assert table.maintenance.expire_snapshots(older_than=FUTURE).forgotten_batches_count == 0
-    assert table.append(rows("a", [1]), application_id="job.v2", batch_id=7).already_applied
-    assert other.refresh().append(rows("a", [1]), application_id="job.v2", batch_id=9).already_applied
-
-
 class Interrupting:
     """A catalog that lets something happen before or after a commit."""
 
@@ -404,11 +383,6 @@ def test_file_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytes
     result = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert (result.deleted_data_files_count, len(result.undeleted_file_locations)) == (0, 1)
     assert "/data/" in result.undeleted_file_locations[0]
-
-
-def test_empty_table(tmp_path: Path) -> None:
-    table = keyed_table(tmp_path)
-    assert table.maintenance.expire_snapshots(older_than=FUTURE).expired_snapshots_count == 0
 
 
 def evolved(tmp_path: Path) -> tf.Table:

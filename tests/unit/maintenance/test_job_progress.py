@@ -13,8 +13,6 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
-from tableformat.maintenance.running.progress import check_max_commits
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk
 from tableformat.testing.table_rows import live_tuples
@@ -153,10 +151,3 @@ class CancelAt:
         if self._left == 0:
             raise self._error("stop")
         self._left -= 1
-
-
-@pytest.mark.parametrize("max_commits", [0, -1, True, False, 1.0, "3", None])
-def test_a_number_of_commits_that_is_none(max_commits: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number above 0, not"):
-        check_max_commits(max_commits)
-    check_max_commits(1)

@@ -415,19 +415,6 @@ def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, ver
     assert ingest.maintenance.publish(dry_run=True).carried_records_count == 0
 
 
-def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: Path) -> None:
-    """LK-16, MT-32: the branch never had those rows, so on the target they do not count as an append to carry."""
-    main, ingest = branched(tmp_path)
-    start = heads(main)[1]
-    writer = opened(tmp_path, "ingest")
-    ingest.upsert(rows("a", [1], "new"))
-    before_each_commit(ingest, lambda number: writer.refresh().upsert(rows("w", [number])))
-    ingest.maintenance.publish()
-    writer.refresh().rollback(snapshot_id=start)
-    with pytest.raises(PublishRefusedError, match="only appends can be carried"):
-        writer.refresh().maintenance.publish()
-
-
 def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
@@ -438,20 +425,6 @@ def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     assert (planned.carried_data_files_count, planned.carried_records_count) == (1, 2)
     assert (planned.removed_range_delete_files_count, planned.converted_rows_count) == (1, 1)
     assert heads(main) == before
-
-
-def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
-    """MT-30"""
-    main, _ = branched(tmp_path)
-    main.create_branch("other")
-    with pytest.raises(InvalidArgumentError, match="itself"):
-        main.maintenance.publish("main", "main")
-    with pytest.raises(InvalidArgumentError, match="published to 'main', not to 'other'"):
-        main.maintenance.publish("ingest", "other")
-    with pytest.raises(InvalidArgumentError, match="itself published"):
-        main.maintenance.publish("other", "ingest")
-    with pytest.raises(PublishRefusedError, match="no branch 'nowhere'"):
-        main.maintenance.publish("nowhere")
 
 
 def test_base_survives_expiry(tmp_path: Path) -> None:

@@ -183,34 +183,3 @@ def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, num
     assert ingest.maintenance.convert_deletes().removed_range_delete_files_count == 1
     carried = [("m", 1, "x")] if number == 2 else []
     assert live_tuples(ingest) == [*(row for row in TEN_ROWS if row[1] != 3), *carried]
-
-
-def test_a_target_that_moves_while_its_files_are_carried_costs_no_round(tmp_path: Path) -> None:
-    """MT-31, MT-33: concurrently added rows are carried too, before anything is converted."""
-    main, ingest = branched(tmp_path)
-    main.append(rows("m", [1]))
-    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
-    before_commit(ingest, 1, lambda: opened(tmp_path).append(rows("m", [2])))
-    result = ingest.maintenance.publish()
-    assert (result.rounds, result.carried_data_files_count, result.carried_records_count) == (1, 2, 2)
-
-
-def test_files_whose_carry_got_no_answer_are_counted(tmp_path: Path) -> None:
-    """MT-31, CP-13: the commit has happened."""
-    main, ingest = branched(tmp_path)
-    main.append(rows("m", [1, 2]))
-    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
-    catalog: Any = ingest.iceberg.catalog
-    numbers = count()
-    real = catalog.commit_table
-
-    def silent(*arguments: Any) -> Any:
-        answer = real(*arguments)
-        if next(numbers) == 1:
-            raise OSError("no answer")
-        return answer
-
-    catalog.commit_table = silent
-    result = ingest.maintenance.publish()
-    assert (result.carried_data_files_count, result.carried_records_count) == (1, 2)
-    assert [row for row in live_tuples(main.refresh()) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]

@@ -149,13 +149,6 @@ def test_directory_that_a_property_names_is_the_tables_below_its_location(
     assert (orphan in files_on_disk(table)) is not is_own
 
 
-def test_hidden_directory_above_the_table_hides_nothing(tmp_path: Path) -> None:
-    """MT-50: only names inside of the table count."""
-    table = busy_table(tmp_path / ".lakes")
-    orphan = leave(local(table) / "data" / "dead.parquet")
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (orphan,)
-
-
 def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     """MT-52: in both directions."""
     table = busy_table(tmp_path)
@@ -167,45 +160,6 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     neighbour = table.catalog.create_table("db.t2", KEYED)
     table.catalog.drop_table("db.inner")
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
-
-
-def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -> None:
-    """MT-52: as other writers leave it."""
-    outer = busy_table(tmp_path)
-    inner = outer.catalog.create_table("db.inner", KEYED, location=f"{outer.location}/data/inner")
-    metadata = local(outer) / "metadata" / "99999-slash.metadata.json"
-    metadata.write_text(outer.metadata.model_copy(update={"location": f"{outer.location}/"}).model_dump_json())
-    outer.catalog.drop_table("db.t")
-    outer.catalog.register_table("db.t", str(metadata))
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db\.t"):
-        inner.maintenance.remove_orphan_files()
-
-
-def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
-    """MT-52: namespaces are nested, and a listing returns only the top level."""
-    table = busy_table(tmp_path)
-    for namespace in ("db2", "db2.part", "db2.part.small"):
-        table.catalog.create_namespace(namespace)
-    inner = table.catalog.create_table("db2.part.small.t", KEYED, location=f"{table.location}/data/inner")
-    inner.append(rows("b", range(3)))
-    age_everything(inner)
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.small\.t"):
-        table.maintenance.remove_orphan_files()
-    assert inner.scan().count() == 3
-
-
-def test_namespaces_that_a_catalog_lists_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-52: at the top and in their parents, or within themselves."""
-    table = busy_table(tmp_path)
-    for namespace in ("db2", "db2.part"):
-        table.catalog.create_namespace(namespace)
-    table.catalog.create_table("db2.part.t", KEYED, location=f"{table.location}/data/inner")
-    children = {(): [("db2", "part"), ("db",), ("db2",), ("db",)], ("db2",): [("db2", "part"), ("db2",)]}
-    monkeypatch.setattr(
-        type(table.iceberg.catalog), "list_namespaces", lambda _, parent=(): children.get(tuple(parent), [])
-    )
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.t"):
-        table.maintenance.remove_orphan_files()
 
 
 def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) -> None:
@@ -363,26 +317,6 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
     assert Path(elsewhere.removeprefix("file://")).exists()
     with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
         table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
-
-
-def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(tmp_path: Path) -> None:
-    """MT-50, MT-51: files outside the location stay, as do files without a time in the list."""
-    table = busy_table(tmp_path)
-    asked, beside, timeless = (
-        leave(local(table) / "data" / name) for name in ("p/a.parquet", "q.parquet", "p/b.parquet")
-    )
-    file_list = pa.table(
-        {
-            "file_path": [asked, beside, timeless, None, ""],
-            "last_modified": pa.array([1, 1, None, 1, 1], pa.timestamp("us", tz="UTC")),
-        }
-    )
-    place = f"{table.location}/data/p"
-    assert table.maintenance.remove_orphan_files(location=place, file_list=file_list).orphan_file_locations == (asked,)
-    assert {beside, timeless} <= files_on_disk(table)
-    for wrong in ({"file_path": ["a"], "last_modified": [1]}, {"file_path": [1], "last_modified": file_list[1][:1]}):
-        with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
-            table.maintenance.remove_orphan_files(file_list=pa.table(wrong))
 
 
 def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

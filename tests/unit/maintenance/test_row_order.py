@@ -33,7 +33,6 @@ from tableformat.keys.sort_marker import sorted_by
 from tableformat.maintenance.compaction.row_order import (
     ORDER_COLUMN,
     OrderBytes,
-    interleaved,
     parsed_order,
     row_order,
 )
@@ -87,16 +86,6 @@ def test_default_places_of_nulls_are_icebergs() -> None:
     schema = Schema(NestedField(1, "x", LongType()))
     told = row_order(schema, sort_by=["x"]), row_order(schema, sort_by=["`x` DESC"])
     assert [each.columns[0].nulls_first for each in told if each is not None] == [True, False]
-
-
-def test_bits_are_woven() -> None:
-    """MT-94."""
-    places = np.array([[0b11 << 62, 0], [0, 0b11 << 62], [2**64 - 1, 2**64 - 1]], np.uint64)
-    assert [bytes(row) for row in interleaved(places)] == [
-        bytes([0b10100000]) + bytes(15),
-        bytes([0b01010000]) + bytes(15),
-        b"\xff" * 16,
-    ]
 
 
 def points(tmp_path: Path, *, version: int = 2, properties: dict[str, str] | None = None) -> tf.Table:
@@ -186,12 +175,6 @@ def test_z_order_keeps_what_is_near_together(tmp_path: Path) -> None:
     assert by_first < 0.15
     assert by_second > 0.6
     assert max(shares_read(tmp_path / "z-order", filters, z_order=["a", "b"])) < 0.4
-
-
-def test_z_order_of_texts_that_begin_alike(tmp_path: Path) -> None:
-    """MT-94: what all of them begin with is left out, else one column alone would decide."""
-    shares = shares_read(tmp_path, ("a = 9000", "name = 'customer-00009'"), z_order=["name", "a"])
-    assert max(shares) < 0.5
 
 
 def test_orders_that_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,47 +54,6 @@ def kept(background: Background, table: tf.Table, branch: str = "main") -> int:
     background.notify(another_handle(table).iceberg, branch)
     assert background.wait(PATIENCE)
     return table.maintenance.upkeep_metrics.failure_count
-
-
-def test_after_failures_in_a_row_the_pause_doubles_up_to_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MT-86: 1 s, 2 s, 4 s ...; and 1 s again after a success."""
-    table = table_of(tmp_path, "background")
-    clock, is_broken = Clock(), True
-
-    def asked_for(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
-        if is_broken:
-            raise OSError("no space left")
-        yield from ()
-
-    monkeypatch.setattr(background_module, "rounds_asked_for", asked_for)
-    monkeypatch.setattr(background_module, "time", clock)
-    background = Background()
-    for count, pause in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
-        assert kept(background, table) == count
-        clock.now += pause - 0.5
-        assert kept(background, table) == count, "too early"
-        clock.now += 0.5
-    assert table.maintenance.upkeep_metrics.last_failure == "OSError: no space left"
-    is_broken = False
-    assert kept(background, table) == 8
-    is_broken = True
-    assert kept(background, table) == 9
-    clock.now += 1
-    assert kept(background, table) == 10
-    clock.now += 60
-
-
-def test_each_time_that_another_process_is_at_it_is_counted(tmp_path: Path) -> None:
-    """MT-86"""
-    table = table_of(tmp_path, "background")
-    ticket = table.iceberg.catalog.upkeep_queue(table.metadata.table_uuid).take_if_free()
-    background = Background()
-    for count in (1, 2):
-        kept(background, table)
-        assert table.maintenance.upkeep_metrics.skipped_count == count
-    ticket.give_back()
 
 
 def test_what_a_writer_does_after_its_commit_is_counted(tmp_path: Path) -> None:
@@ -193,23 +151,6 @@ def test_no_round_runs_while_a_thread_forks(
     assert (held.count, table.maintenance.upkeep_metrics.failure_count, caplog.messages) == (2, 0, [])
 
 
-def test_what_waits_for_a_fork_is_done_however_long_that_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: the thread does not end as an idle one does."""
-    recorded, clock = Recorded(), Clock()
-    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
-    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(background_module, "time", clock)
-    table, background = table_of(tmp_path, "background"), Background()
-    background.stop_for_a_fork()
-    background.notify(another_handle(table).iceberg, "main")
-    assert not background.wait(0.01)
-    clock.now += 60
-    assert not background.wait(0.02)
-    background.go_on()
-    assert background.wait(PATIENCE)
-    assert len(recorded.threads) == 1
-
-
 def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: it is not cancelled."""
     held = Held(UNNEEDED_FILES)
@@ -246,63 +187,6 @@ def test_a_fork_goes_on_beside_a_removal_that_takes_long(
     assert held.count == 1
 
 
-def test_a_round_that_forks_does_not_wait_for_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """MT-86: an executor may start processes."""
-    background = Background()
-
-    def forking(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
-        background.stop_for_a_fork()
-        background.go_on()
-        yield from ()
-
-    monkeypatch.setattr(background_module, "rounds_asked_for", forking)
-    monkeypatch.setattr(background_module, "_FORK_PATIENCE_SECONDS", 0.01)
-    assert (kept(background, table_of(tmp_path, "background")), caplog.messages) == (0, [])
-
-
-def test_one_thread_does_what_comes_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: then it ends, and another thread is started for later commits. The interpreter waits for both."""
-    recorded, clock = Recorded(), Clock()
-    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
-    monkeypatch.setattr(background_module, "time", clock)
-    table, background = table_of(tmp_path, "background"), Background()
-    kept(background, table)
-    clock.move(0.75)
-    kept(background, table)
-    clock.move(1.0)
-    recorded.threads[0].join(PATIENCE)
-    assert not recorded.threads[0].is_alive()
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "is_alive", lambda _: True)  # A thread that ends lives for a moment more.
-        kept(background, table)
-    first, second, third = recorded.threads
-    assert first is second is not third
-    assert (first.daemon, third.daemon) == (False, False)
-
-
-def test_the_thread_is_woken_for_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: also for work that waited until a fork was over, before the thread checks by itself."""
-    recorded = Recorded()
-    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
-    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 2 * PATIENCE)
-    monkeypatch.setattr(background_module, "time", Clock())
-    table, background = table_of(tmp_path, "background"), Background()
-    kept(background, table)
-    time.sleep(0.02)  # It is idle by now.
-    background.notify(another_handle(table).iceberg, "main")
-    assert background.wait(PATIENCE)
-    background.stop_for_a_fork()
-    background.notify(another_handle(table).iceberg, "main")
-    assert not background.wait(0.02)
-    background.go_on()
-    assert background.wait(PATIENCE)
-    assert len(set(recorded.threads)) == 1
-    monkeypatch.undo()
-    assert kept(background, table) == 0
-
-
 def test_an_exit_in_a_round_is_a_failure_of_that_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: raised by a custom executor, for example. The rounds queued behind it run; no caller waits for ever."""
     held, table, background = Held(), table_of(tmp_path, "background"), Background()
@@ -322,26 +206,6 @@ def test_an_exit_in_a_round_is_a_failure_of_that_round(tmp_path: Path, monkeypat
     assert (held.count, table.maintenance.upkeep_metrics.last_failure) == (2, "SystemExit: enough")
 
 
-def test_a_thread_whose_start_was_cut_short_is_started_with_the_next_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MT-86: by Ctrl-C in a notebook, which continues."""
-    recorded = Recorded()
-    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
-    table, background = table_of(tmp_path, "background"), Background()
-
-    def interrupted(_thread: threading.Thread) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            background.notify(another_handle(table).iceberg, "main")
-    background.notify(another_handle(table).iceberg, "main")
-    assert background.wait(PATIENCE)
-    assert len(recorded.threads) == 1
-
-
 def test_a_round_is_cancelled_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: at once; it does not count as a failure, and the rounds queued behind it do not start."""
     held = Held()
@@ -357,42 +221,6 @@ def test_a_round_is_cancelled_when_the_main_thread_has_ended(tmp_path: Path, mon
     assert held.count == 1
     held.over.set()
     assert (kept(background, table), held.count) == (0, 2)
-
-
-def test_a_removal_of_files_goes_on_for_ten_seconds_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: of expired snapshots; what is left then are orphans."""
-    held, clock = Held(UNNEEDED_FILES), Clock()
-    monkeypatch.setattr(background_module, "rounds_asked_for", held)
-    monkeypatch.setattr(background_module, "time", clock)
-    table, background = table_of(tmp_path, "background"), Background()
-    clock.now = 100.0
-    background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(PATIENCE)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading, "main_thread", threading.Thread)
-        held.tell()
-        clock.now += 10
-        held.tell()
-        assert not background.wait(0)
-        clock.now += 0.5
-        assert background.wait(PATIENCE)
-    assert not held.over.is_set()
-
-
-def test_what_breaks_when_the_main_thread_has_ended_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """MT-86: the interpreter takes away what the round needs."""
-
-    def broken(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
-        patched.setattr(threading, "main_thread", threading.Thread)
-        yield from ()
-        raise RuntimeError("cannot schedule new futures after shutdown")
-
-    table = table_of(tmp_path, "background")
-    with monkeypatch.context() as patched:
-        patched.setattr(background_module, "rounds_asked_for", broken)
-        assert (kept(Background(), table), caplog.messages) == (0, [])
 
 
 def test_where_no_thread_can_be_started_the_next_commit_tries_again(
@@ -413,19 +241,3 @@ def test_where_no_thread_can_be_started_the_next_commit_tries_again(
     assert background.wait(0)
     assert kept(background, table) == 0
     assert table.refresh().inspect.data_files().num_rows < 8
-
-
-def test_who_waits_goes_on_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-86: waiting work is given up; a thread that waited for it would keep the process from ending."""
-    table, background = table_of(tmp_path, "background"), Background()
-    background.stop_for_a_fork()
-    background.notify(another_handle(table).iceberg, "main")
-    waiter = threading.Thread(target=background.wait, daemon=True)
-    waiter.start()
-    assert not background.wait(0.05)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading, "main_thread", threading.Thread)
-        waiter.join(PATIENCE)
-    assert not waiter.is_alive()
-    background.go_on()
-    assert background.wait(PATIENCE)

@@ -137,19 +137,6 @@ class TestRows:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
         assert (finding.file, told in finding.what) == (only_data_file(table).file_path, True), finding.what
 
-    def test_text_beyond_a_shortened_bound(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path)
-        table.append(rows("a", range(2), "m" * 30))
-        assert table.verify(deep=True).findings == ()
-
-        def outside(found: pa.Table) -> pa.Table:
-            return found.set_column(
-                2, found.schema.field(2), pa.array(["m" * 30, "n" * 30], found.schema.field(2).type)
-            )
-
-        rewrite_rows(table, only_data_file(table), outside)
-        the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
-
     def test_nulls_and_nans(self, tmp_path: Path) -> None:
         catalog = tf.open_catalog(str(tmp_path / "lake"))
         catalog.create_namespace("db")
@@ -200,15 +187,6 @@ class TestOrder:
         table = table_of(tmp_path)
         rewrite_rows(table, only_data_file(table), lambda found: found.take(pa.array([4, 5, 6, 7, 0, 1, 2, 3])))
         assert "position 4 " in the_finding(table.verify(deep=True), FindingKind.WRONG_ORDER).what
-
-    def test_without_a_marker_any_order_is_right(self, tmp_path: Path) -> None:
-        table = table_of(tmp_path)
-        file = only_data_file(table)
-        found = pq.read_table(path_of(file.file_path), partitioning=None)
-        pq.write_table(self.swapped(found), path_of(file.file_path), store_schema=False)
-        size = path_of(file.file_path).stat().st_size
-        alter_files(table, lambda each: replace(each, file_size_bytes=size))
-        assert table.verify(deep=True).findings == ()
 
     def test_the_check_agrees_with_the_order_of_encoded_keys(self) -> None:
         """RD-4: nulls first, NaN last, -0.0 as 0.0; many columns of small random values."""
@@ -344,15 +322,6 @@ class TestPositions:
         found = table.verify(deep=True)
         assert "unreadable-file" in kinds(found), "no reader takes a delete file that lost rows (DA-11)"
         assert any("its manifest entry states 3" in each.what for each in found.findings)
-
-    def test_of_several_files_one_of_another_partition(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path, partition_by=("id1",))
-        table.append(pa.concat_tables([rows("a", range(3)), rows("b", range(3))]))
-        first, second = sorted(live_data_files(table), key=lambda file: file.partition)
-        delete = unnamed_position_delete(table, [(first, 1), (second, 1)])
-        commit_deletes(table, replace(delete, partition=first.partition))
-        finding = the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
-        assert second.file_path in finding.what
 
 
 class TestVectors:

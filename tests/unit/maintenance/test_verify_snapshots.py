@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, the_finding
+from damaged_tables import alter_entries, kinds
 from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
 from tableformat.maintenance.verification.census import Census
 from tableformat.maintenance.verification.findings import FindingKind
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import decode_manifest
-from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_files import live_data_files
 
 
 def version_3(directory: Path, *sizes: int) -> tf.Table:
@@ -40,20 +40,6 @@ def first_row_ids(*ids: int) -> Callable[[Any], Any]:
         return [replace(entry, file=replace(file, first_row_id=ids[place]))]
 
     return change
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_any_data_file_with_two_vectors_is_named_with_both(tmp_path: Path, place: int) -> None:
-    """MT-73, DA-7"""
-    table = version_3(tmp_path, 4, 4, 4)
-    table.delete("id2 = 1 and id1 < '2'", mode="scan")
-    twice = live_data_files(table)[place].file_path
-    alter_files(table, lambda file: replace(file, referenced_data_file=twice) if isinstance(file, DeleteFile) else file)
-    finding = the_finding(table.verify(), FindingKind.DUPLICATE_VECTOR)
-    assert finding.file == twice
-    vectors = live_delete_files(table)
-    assert len(vectors) == 2
-    assert finding.what.count(vectors[0].file_path) == 2, "both are in one file"
 
 
 @pytest.mark.parametrize(
@@ -89,14 +75,6 @@ def test_a_summary_without_totals_is_sound(tmp_path: Path) -> None:
     assert snapshot.summary is not None
     for name in [each for each in snapshot.summary.additional_properties if each.startswith("total-")]:
         del snapshot.summary.additional_properties[name]
-    assert table.verify().findings == ()
-
-
-def test_a_snapshot_that_lists_no_manifest_is_sound(tmp_path: Path) -> None:
-    """MT-73: of a table of version 3 that another writer has emptied."""
-    table = version_3(tmp_path, 4)
-    alter_manifests(table, lambda _: [], lambda _: [])
-    assert live_data_files(tf.read_metadata(table.iceberg.metadata_location)) == []
     assert table.verify().findings == ()
 
 
@@ -172,20 +150,3 @@ def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
     found = upgraded.verify(deep=True)
     assert (found.findings, found.row_count, found.unchecksummed_file_count) == ((), 3, 3)
     assert upgraded.scan().count() == 3
-
-
-@pytest.mark.parametrize(
-    ("stated", "told"),
-    [
-        ({"record_count": -1}, {"wrong-count"}),
-        ({"record_count": 0}, set()),
-        ({"file_size_bytes": -1}, {"wrong-count", "wrong-size"}),
-        ({"file_size_bytes": 0}, {"wrong-size"}),
-    ],
-)
-def test_numbers_below_zero_are_none(tmp_path: Path, stated: dict[str, int], told: set[str]) -> None:
-    """MT-72: negative row counts, for which zero is valid, and negative sizes in bytes."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(4)))
-    alter_files(table, lambda file: replace(file, **stated))
-    assert set(kinds(table.verify())) == told

@@ -39,30 +39,6 @@ def stating(**changes: Any) -> Callable[[Any], list[Any]]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "is_sound"),
-    [
-        (b"b", b"b", True),
-        (b"a", b"c", True),
-        (b"a", None, True),
-        (None, b"c", True),
-        (None, None, False),
-        (b"c", None, False),
-        (None, b"a", False),
-        (b"c", b"d", False),
-        (b"A", b"a", False),
-    ],
-)
-def test_bounds_of_partitions_hold_with_one_side_open(
-    tmp_path: Path, lower: bytes | None, upper: bytes | None, is_sound: bool
-) -> None:
-    """MT-72: a summary without bounds states that all values are null or NaN."""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    table.append(rows("b", range(3)))
-    alter_manifests(table, stating(lower_bound=lower, upper_bound=upper))
-    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
-
-
 @pytest.mark.parametrize(("contains_nan", "is_sound"), [(True, True), (None, True), (False, False)])
 def test_a_partition_of_nan_is_where_the_summary_leaves_room(
     tmp_path: Path, contains_nan: bool | None, is_sound: bool
@@ -173,31 +149,3 @@ def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
     assert kind in kinds(table.verify(snapshot_id=damaged)), "of the one that is asked for"
     assert kind not in kinds(table.verify(snapshot_id=table.snapshot_id))
     assert str(table.maintenance.repair()).startswith("dropped 0 delete files that match nothing")
-
-
-def test_the_printed_result_has_counts_and_then_each_finding_with_its_call(tmp_path: Path) -> None:
-    table = two_files(tmp_path)
-    assert table.verify(deep=True).__str__().split("\n") == [
-        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
-        "  read 8 rows; 0 files without checksums",
-        "nothing is wrong",
-    ]
-    path = path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-7])
-    found = table.verify()
-    (finding,) = found.findings
-    assert str(found).split("\n") == [
-        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
-        "  1 error: wrong-size",
-        f"error: wrong-size: {finding.file}",
-        f"  {finding.what}",
-        f"  {finding.next_step}",
-        f"      {finding.command}",
-    ]
-    assert finding.what.endswith("it was cut off.")
-    path.write_bytes(whole + b"more")
-    assert table.verify().findings[0].what.endswith("it is another file.")
-    path.write_bytes(whole)
-    path_of(table.metadata.metadata_log[0].metadata_file).unlink()
-    assert str(table.verify()).split("\n")[-1] == "  Nothing: no reader of rows needs it."

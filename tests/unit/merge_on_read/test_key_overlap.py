@@ -37,15 +37,6 @@ def test_many_files_are_compared_as_one_by_one(kinds: list[PrimitiveType]) -> No
     assert one_by_one[~is_odd].any()
 
 
-def test_delete_files_without_bounds_reach_all_files_but_those_without_values() -> None:
-    random = Random(3)
-    (delete,) = bounded_files([], random, 1)
-    data = bounded_files([LongType()], random, 20)
-    overlap = KeyOverlap([delete], [(1, LongType())])
-    expected = [overlap.candidates(each).tolist() for each in data]
-    assert overlap.candidates_of_all(columns_of_files(data)).tolist() == expected
-
-
 def test_files_whose_bounds_touch_may_share_a_key() -> None:
     """DA-4: bounds are of values that are there."""
 

@@ -131,19 +131,6 @@ def test_files_of_all_specs_are_in_one_table(view: SnapshotView) -> None:
     assert table["split_offsets"].to_pylist() == [[4], [4], None]
 
 
-def test_data_and_delete_files_have_tables_of_their_own(view: SnapshotView) -> None:
-    assert inspect.data_files_table(view)["kind"].to_pylist() == ["data", "data"]
-    assert inspect.delete_files_table(view)["file_format"].to_pylist() == ["RANGE_DELETES_PARQUET"]
-
-
-def test_an_unpartitioned_table_has_no_partition_column() -> None:
-    metadata = table_metadata(partition_specs=[UNPARTITIONED], default_spec_id=2)
-    empty = head_view(metadata, LOCAL)
-    assert "partition" not in inspect.files_table(empty).column_names
-    assert inspect.files_table(empty).num_rows == 0
-    assert inspect.partitions_table(empty).num_rows == 0
-
-
 def test_entries_keep_what_was_removed(view: SnapshotView) -> None:
     table = inspect.entries_table(view)
     assert table["status"].to_pylist() == [1, 2, 1, 1]

@@ -48,11 +48,6 @@ def test_another_reader_understands_the_file() -> None:
     assert foreign.footer.blobs[0].snapshot_id == -1
 
 
-def test_a_footer_longer_than_the_first_read_is_read_whole(tmp_path: Path) -> None:
-    content, footer = encode_puffin(BLOBS, {"long": "x" * 200_000})
-    assert read_footer(IO, stored(tmp_path, content)) == footer
-
-
 def test_a_compressed_footer_is_read(tmp_path: Path) -> None:
     content, footer = encode_puffin(BLOBS)
     payload_size_bytes = int.from_bytes(content[-12:-8], "little")
@@ -92,11 +87,6 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, content: bytes, reaso
     with pytest.raises(CorruptFileError, match=reason) as caught:
         read_footer(IO, location)
     assert caught.value.location == location
-
-
-def test_unknown_flags_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="02000000"):
-        read_footer(IO, stored(tmp_path, CONTENT[:-8] + b"\x02\0\0\0" + MAGIC))
 
 
 def test_a_blob_outside_of_the_file_and_an_absent_file_are_refused(tmp_path: Path) -> None:

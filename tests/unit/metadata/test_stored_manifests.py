@@ -75,11 +75,3 @@ def test_a_directory_that_cannot_be_written_is_told_of(
     cache.write_bytes(b"a file")
     with pytest.warns(RuntimeWarning, match="cannot be written"):
         assert len(table.scan().plan().tasks) == 1
-
-
-def test_small_manifests_of_a_local_disk_are_not_kept(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_manifests, "_LOCAL_FILES_MIN", 2)
-    new_table(tmp_path).scan().plan()
-    assert stored(cache) == []

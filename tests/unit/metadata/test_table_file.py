@@ -69,18 +69,6 @@ def test_the_version_hint_of_a_directory_wins_over_newer_files(tmp_path: Path, h
     assert read_table_metadata(f"{tmp_path}/", {})[2] == f"{tmp_path}/metadata/v2.metadata.json"
 
 
-def test_without_a_hint_the_highest_version_is_current_and_not_the_last_name(tmp_path: Path) -> None:
-    for name in ("v9.metadata.json", "00010-aaa.metadata.json", "00002-zzz.metadata.json", "99-manifest.avro"):
-        put(tmp_path / "metadata" / name)
-    assert read_table_metadata(str(tmp_path), {})[2] == f"{tmp_path}/metadata/00010-aaa.metadata.json"
-
-
-def test_of_two_files_of_one_version_the_later_one_is_current(tmp_path: Path) -> None:
-    put(tmp_path / "metadata" / "00001-bbb.metadata.json", **{"last-updated-ms": 10})
-    put(tmp_path / "metadata" / "00001-aaa.metadata.json", **{"last-updated-ms": 20})
-    assert read_table_metadata(str(tmp_path), {})[2] == f"{tmp_path}/metadata/00001-aaa.metadata.json"
-
-
 def test_a_place_without_a_table_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="no Iceberg table at"):
         read_table_metadata(str(tmp_path), {})
@@ -111,12 +99,6 @@ def test_a_type_that_we_do_not_know_is_not_called_corrupt() -> None:
     data = json.dumps({**DOCUMENT, "format-version": 3, "next-row-id": 0, "schemas": [schema]}).encode()
     with pytest.raises(UnsupportedFeatureError, match="variant"):
         parse_table_metadata(data, "v1.metadata.json")
-
-
-def test_snapshots_without_a_manifest_list_are_refused() -> None:
-    snapshot = {"snapshot-id": 1, "timestamp-ms": 1, "manifests": ["m.avro"]}
-    with pytest.raises(UnsupportedFeatureError, match="without a manifest list"):
-        parse_table_metadata(json.dumps({**DOCUMENT, "snapshots": [snapshot]}).encode(), "v1.metadata.json")
 
 
 @pytest.mark.parametrize(

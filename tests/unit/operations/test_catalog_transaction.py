@@ -24,7 +24,6 @@ from tableformat.errors import (
     CommitStateUnknownError,
     InvalidArgumentError,
     SeveralTablesError,
-    StorageError,
     TableNotFoundError,
 )
 
@@ -338,14 +337,6 @@ def test_an_interrupt_of_the_request_keeps_the_files(catalog: tf.Catalog, applie
     assert all(catalog.load_table(name).verify(deep=True).is_clean for name in AFTER)
 
 
-def test_a_refused_request_changes_nothing(catalog: tf.Catalog, tmp_path: Path) -> None:
-    before = files(tmp_path)
-    refusal = StorageError("disk full", nothing_changed=True)
-    with commit_tables_raises(refusal, applied=False), pytest.raises(StorageError, match="disk full"):
-        change_order(catalog)
-    assert (state(catalog), files(tmp_path)) == (BEFORE, before)
-
-
 def test_a_table_that_is_dropped_meanwhile_changes_nothing(catalog: tf.Catalog) -> None:
     """CP-77, LK-17."""
     with pytest.raises(TableNotFoundError, match="lines"), before_the_request(lambda: catalog.drop_table("db.lines")):
@@ -383,33 +374,6 @@ def test_one_table_is_changed_in_every_catalog(tmp_path: Path, kind: str) -> Non
     assert rows_of(catalog, "db.orders") == [*AFTER["db.orders"], (3, "Zoe")]
 
 
-def test_a_table_that_was_named_and_not_used_has_no_part(catalog: tf.Catalog) -> None:
-    with catalog.transaction(**BATCH) as tx:
-        tx.table("db.lines")
-        tx.table("db.orders").append(orders((3, "Zoe")))
-    assert [tx.results[name].attempts for name in ("db.orders", "db.lines")] == [1, 0]
-    assert not [name for name in catalog.load_table("db.lines").properties if "txn" in name]
-    with pytest.raises(InvalidArgumentError, match="has ended"):
-        tx.table("db.orders")
-    with catalog.transaction() as tx:
-        pass
-    assert tx.results == {}
-
-
-def test_one_table_is_not_committed_before_the_others(catalog: tf.Catalog) -> None:
-    """CP-74."""
-
-    def change() -> None:
-        with catalog.transaction() as tx:
-            tx.table("db.orders").append(orders((3, "Zoe")))
-            tx.table("db.lines").append(lines((3, 1, 1)))
-            tx.table("db.orders").commit()
-
-    with pytest.raises(InvalidArgumentError, match="at the end of the block"):
-        change()
-    assert state(catalog) == BEFORE
-
-
 def test_tables_are_changed_on_their_branches(catalog: tf.Catalog) -> None:
     catalog.load_table("db.orders").create_branch("audit")
     with catalog.transaction() as tx:
@@ -431,19 +395,6 @@ def test_each_table_is_reported_and_kept_up(catalog: tf.Catalog, monkeypatch: py
         name: each.snapshot_id for name, each in results.items()
     }
     assert kept_up == ["db.orders", "db.lines"]
-
-
-def test_refused_rows_of_one_table_change_none(catalog: tf.Catalog) -> None:
-    catalog.load_table("db.lines").add_check("positive", "amount > 0")
-
-    def change() -> None:
-        with catalog.transaction() as tx:
-            tx.table("db.orders").replace(orders((1, "Eve")))
-            tx.table("db.lines").append(lines((1, 3, -1)))
-
-    with pytest.raises(tf.errors.RowsRefusedError):
-        change()
-    assert state(catalog) == BEFORE
 
 
 def test_a_snapshot_belongs_to_one_table(catalog: tf.Catalog) -> None:

@@ -83,19 +83,6 @@ def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) ->
     }
 
 
-def test_plans_are_reported_each_once(table: tf.Table) -> None:
-    """The plans of an analyzed scan and of filtered scans are separate plans."""
-    reports = reports_of(table)
-    scan = table.scan()
-    scan.explain()
-    scan.plan()
-    assert len(reports) == 1
-    scan.explain(analyze=True)
-    scan.filter("id = 1").to_arrow()
-    assert [report.to_dict()["filter"] for report in reports][:2] == [True, True]
-    assert len(reports) == 3
-
-
 def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     reports = reports_of(table)
     result = table.append([{"id": 4, "note": None}])

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pytest
 
 import tableformat as tf
-from tableformat.scan import duckdb_dataset
 from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.storage.location import local_path
 from tableformat.testing.table_files import live_data_files
@@ -106,23 +105,6 @@ def test_rows_of_files_without_deletes_are_counted_without_a_look(
     assert connection.execute(counts[0]).fetchall() == [(9,)]
     with pytest.raises(duckdb.Error, match="does not exist"):
         connection.execute("SELECT sum(id) FROM lake.db.t").fetchall()
-
-
-def test_counts_come_part_by_part(table: tf.Table) -> None:
-    assert list(table.scan().row_counts()) == [4, 5]
-    assert sum(table.scan("id > 2").row_counts()) == 7
-    assert [table.scan(limit=limit).count() for limit in (0, 1, 5, 9, 20)] == [0, 1, 5, 9, 9]
-
-
-@pytest.mark.parametrize("marked_at_once", [1, 2, 3, 100])
-def test_markers_come_in_parts_and_are_as_many_as_the_rows(
-    table: tf.Table, monkeypatch: pytest.MonkeyPatch, marked_at_once: int
-) -> None:
-    monkeypatch.setattr(duckdb_dataset, "_MARKED_AT_ONCE", marked_at_once)
-    dataset = DuckDBDataset(table.scan(), marks_rows=True)
-    batches = list(dataset.scanner(columns=[dataset.marker]).to_reader())
-    assert sum(batch.num_rows for batch in batches) == 9
-    assert max(batch.num_rows for batch in batches) <= marked_at_once
 
 
 def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:

@@ -51,18 +51,6 @@ def test_delete_by_scan_deletes_the_row_of_its_row_group(table: tf.Table, number
     assert left(table) == [each for each in IDS if each != number]
 
 
-def test_delete_by_scan_over_two_row_groups_apart(table: tf.Table) -> None:
-    """DA-1, DA-7: the row group between them is not read, and counts."""
-    table.delete("id IN (5, 12)", mode="scan")
-    assert left(table) == [each for each in IDS if each not in (5, 12)]
-
-
-def test_delete_by_scan_over_neighbouring_row_groups(table: tf.Table) -> None:
-    """DA-1, DA-7: both are read by one call."""
-    table.delete("id BETWEEN 6 AND 7", mode="scan")
-    assert left(table) == [each for each in IDS if each not in (6, 7)]
-
-
 def test_second_delete_by_scan_finds_rows_behind_deleted_row_groups(table: tf.Table) -> None:
     """DA-1, DA-7: row groups without a live row are not read, and count."""
     table.delete("id <= 6", mode="scan")
@@ -74,11 +62,6 @@ def test_rows_deleted_by_a_scan_are_not_counted_again(table: tf.Table) -> None:
     """DA-1, DA-7: a deleted row does not match."""
     assert table.delete("id = 8", mode="scan").deleted_row_count == 1
     assert table.delete("id BETWEEN 7 AND 9", mode="scan").deleted_row_count == 2
-
-
-def test_overwrite_by_a_filter_replaces_the_row_of_its_row_group(table: tf.Table) -> None:
-    table.overwrite(rows("a", 80), where="note = 'a8'", allow_outside=True)
-    assert left(table) == [*(each for each in IDS if each != 8), 80]
 
 
 def test_row_that_a_filter_reads_behind_a_skipped_row_group_is_alive(table: tf.Table) -> None:

@@ -91,11 +91,6 @@ def test_values_and_types_stay(kind: str) -> None:
             assert remove(batch).to_pylist() == batch.to_pylist()
 
 
-def test_rows_without_structs_in_structs_are_left_alone() -> None:
-    rows = pa.table({"n": [1, 2], "x": pa.array([{"a": 1}, {"a": 2}])}).slice(1)
-    assert struct_offset_remover(rows.schema)(rows) is rows
-
-
 def test_required_fields_stay_required() -> None:
     leaf = pa.field("b", pa.int64(), nullable=False)
     inner = pa.field("t", pa.struct([leaf]), nullable=False)

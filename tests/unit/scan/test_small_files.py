@@ -75,26 +75,9 @@ def test_files_of_several_schemas_and_filters_are_one_table(tmp_path: Path, deco
     assert decoded == [("a", 2), ("b", 2), ("d", 2)], "statistics rule file c out"
 
 
-def test_files_whose_filters_come_by_turns(tmp_path: Path) -> None:
-    """Each file by its own filter, and its rows once."""
-    where = GreaterThanOrEqual("n", 2)
-    given = [("a", [1, 2], where), ("b", [1, 2, 3], AlwaysTrue()), ("c", [0, 5], where), ("d", [1], AlwaysTrue())]
-    tasks = [task_of(tmp_path, name, pa.array(numbers, pa.int32()), residual=left) for name, numbers, left in given]
-    found = pa.concat_tables(read_tables(tasks, context_of()))
-    assert found["n"].to_pylist() == [2, 1, 2, 3, 5, 1]
-    assert found["note"].to_pylist() == ["a", "b", "b", "b", "c", "d"]
-
-
 def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
     tasks = [task_of(tmp_path, name, pa.array([1, 2], kind)) for name, kind in (("a", pa.int32()), ("b", pa.int64()))]
     assert sum(rows.num_rows for rows in read_tables(tasks, context_of([]), narrow=False)) == 4
-
-
-def test_tasks_that_come_one_by_one_are_read_one_by_one(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
-    """They may be of several plans."""
-    tasks = [task_of(tmp_path, name, pa.array([1], pa.int32())) for name in ("a", "b")]
-    assert [rows.num_rows for rows in read_tables(iter(tasks), context_of())] == [1, 1]
-    assert decoded == []
 
 
 @pytest.mark.parametrize("columns", [None, ["id"], ["s"]])

@@ -67,21 +67,6 @@ def test_da_1_a_position_delete_file_names_one_data_file_exactly(tmp_path: Path)
     assert delete.file_size_bytes == Path(delete.file_path).stat().st_size < 2_000
 
 
-def test_many_positions_cost_little_for_their_path(tmp_path: Path) -> None:
-    ctx = context(tmp_path)
-    (data,) = write_data_files(ctx, rows(("a", 1, 1))).data_files
-    positions = PositionSet.from_array(np.arange(0, 400_000, 2))
-    (delete,) = write_position_deletes(ctx, {data: positions})
-    assert content(delete).column("pos").to_numpy().tolist() == list(range(0, 400_000, 2))
-    assert delete.file_size_bytes < 400_000
-
-
-def test_data_files_without_positions_get_no_file(tmp_path: Path) -> None:
-    ctx = context(tmp_path)
-    (data,) = write_data_files(ctx, rows(("a", 1, 1))).data_files
-    assert write_position_deletes(ctx, {data: PositionSet.empty()}) == []
-
-
 def test_a_v3_table_takes_no_position_delete_files(tmp_path: Path) -> None:
     ctx = context(tmp_path, format_version=3)
     (data,) = write_data_files(ctx, rows(("a", 1, 1))).data_files
@@ -198,9 +183,3 @@ def test_rd_7_overlapping_spans_are_merged_before_they_are_written(tmp_path: Pat
     assert read.lower.encoded.to_pylist() == [spans[0].lower.encoded[0].as_py(), spans[2].lower.encoded[0].as_py()]
     assert read.upper.encoded.to_pylist() == [spans[1].upper.encoded[0].as_py(), spans[2].upper.encoded[0].as_py()]
     assert delete.record_count == 2
-
-
-def test_no_spans_are_no_delete(tmp_path: Path) -> None:
-    with pytest.raises(InvalidKeyError, match="at least one span"):
-        write_range_delete_file(context(tmp_path), span_of_bounds(KEY, ("a",), ("a",)), spec_id=0)
-    assert files_under(tmp_path) == []

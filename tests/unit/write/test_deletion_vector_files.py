@@ -10,10 +10,10 @@ from foreign_tables import VECTORS
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.transforms import IdentityTransform
 from v3_tables import ids, new_catalog, new_table, rows, vectors
-from write_tables import context, files_under
+from write_tables import context
 from write_tables import rows as key_rows
 
-from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
+from tableformat.deletes.codecs.deletion_vector import decode_vector
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile, DeleteKind, FileContent
@@ -23,7 +23,6 @@ from tableformat.scan.planner import plan_scan
 from tableformat.testing.table_files import live_data_files
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
-from tableformat.write.delete_files import deletion_vectors
 from tableformat.write.delete_files.deletion_vectors import write_deletion_vectors
 from tableformat.write.delete_files.row_deletes import RowDeleteFiles, RowsToDelete, write_row_deletes
 
@@ -67,19 +66,6 @@ def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> No
         assert decode_vector(content, entry.file_path) == positions
 
 
-def test_smaller_vectors_come_first_in_the_file(tmp_path: Path) -> None:
-    """FM-11: the entries keep the given order, the blobs do not."""
-    ctx, first, second = two_data_files(tmp_path)
-    large, small = write_deletion_vectors(ctx, {first: at(*range(0, 1400, 2)), second: at(0)})
-    assert (large.referenced_data_file, small.referenced_data_file) == (first.file_path, second.file_path)
-    assert large.content_offset is not None
-    assert small.content_offset is not None
-    assert small.content_offset < large.content_offset
-    for entry, positions in ((large, at(*range(0, 1400, 2))), (small, at(0))):
-        content = read_blob(ctx.io, entry.file_path, offset=entry.content_offset, length_bytes=entry.content_size_bytes)
-        assert decode_vector(content, entry.file_path) == positions
-
-
 def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_path: Path) -> None:
     ctx, data, _ = two_data_files(tmp_path)
     (vector,) = write_deletion_vectors(ctx, {data: at(1, 3, 5, 7, 9)})
@@ -88,38 +74,6 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
     assert vector.content_size_bytes is not None
     blob = content[vector.content_offset : vector.content_offset + vector.content_size_bytes]
     assert blob == (VECTORS / "alternating.bin").read_bytes()
-
-
-def test_a_puffin_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-11."""
-    monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
-    ctx, first, second = two_data_files(tmp_path)
-    one, other = write_deletion_vectors(ctx, {first: at(0), second: at(0)})
-    assert one.file_path != other.file_path
-    assert one.content_offset == other.content_offset == 4
-
-
-def test_data_files_without_positions_get_no_vector(tmp_path: Path) -> None:
-    ctx, data, _ = two_data_files(tmp_path)
-    before = files_under(tmp_path)
-    assert write_deletion_vectors(ctx, {data: PositionSet.empty()}) == []
-    assert files_under(tmp_path) == before
-
-
-def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
-    ctx, first, second = two_data_files(tmp_path)
-    before = files_under(tmp_path)
-
-    def fail_on_second(positions: PositionSet) -> bytes:
-        if len(positions) == 2:
-            raise OSError("disk full")
-        return encode_vector(positions)
-
-    monkeypatch.setattr(deletion_vectors, "encode_vector", fail_on_second)
-    with pytest.raises(OSError, match="disk full"):
-        write_deletion_vectors(ctx, {first: at(0), second: at(0, 1)})
-    assert files_under(tmp_path) == before
 
 
 def test_a_v2_table_has_no_vectors(tmp_path: Path) -> None:

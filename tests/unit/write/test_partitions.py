@@ -42,7 +42,7 @@ from pyiceberg.types import (
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
-from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
+from tableformat.write.data_files.partitions import SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
 INSTANTS = [-1, 0, None, 1_512_151_975_038_194, -3_600_000_001]
@@ -200,19 +200,6 @@ def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
         files = table.refresh().inspect.files()
         assert sorted(str(each["x"]) for each in files["partition"].to_pylist()) == ["-0.0", "0.0", "nan"]
         assert table.verify(deep=True).is_clean
-
-
-def test_an_unpartitioned_batch_is_not_copied() -> None:
-    schema, batch = one_column(LongType(), [1, 2])
-    ((place, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
-    assert (place.partition, place.range) == ((), ANY_RANGE)
-    assert rows is batch
-
-
-def test_a_spec_of_void_fields_has_one_partition_of_nulls() -> None:
-    schema, batch = one_column(LongType(), [1, 2])
-    spec = PartitionSpec(PartitionField(1, 1000, VoidTransform(), "x_null"), spec_id=1)
-    assert SpecRouter(spec, schema).route(batch).partitions == ((None,),)
 
 
 def test_a_source_column_inside_a_struct_is_found() -> None:

@@ -123,23 +123,7 @@ def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
     assert [row for row, _ in refused(tx.result)] == [0, 2]
 
 
-def test_nothing_is_replaced_when_every_message_is_refused(table: tf.Table) -> None:
-    before = table.snapshot_id
-    result = table.replace(rows_of(("a", 7, 1), ("a", 9, TOO_LARGE)), prefix=["id"], on_refused="divert")
-    assert live_tuples(table.refresh()) == OLD
-    assert result.snapshot_id == before
-    assert [row for row, _ in refused(result)] == [0, 1]
-
-
 # -- intervals
-
-
-def test_rows_outside_of_the_interval_are_all_named(table: tf.Table) -> None:
-    outside = rows_of(("a", 5, 1), ("a", 99, 1), ("b", 6, 1), ("b", -1, 1), ("c", None, 1))
-    with pytest.raises(RowsRefusedError, match=r"3 of 5 rows") as raised:
-        table.replace_interval(outside, on="n", lower=5, upper=9)
-    assert raised.value.refused["row_index"].to_pylist() == [1, 3, 4]
-    assert live_tuples(table.refresh()) == OLD
 
 
 def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:

@@ -116,13 +116,6 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
     assert rows(table, "id = 3") == [{"id": 3, "w": "w", "place": None, "v": None}]
 
 
-def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_path: Path) -> None:
-    """Otherwise its metrics would be taken for those of the other column."""
-    change(table, lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType()))
-    with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
-        add(table, tmp_path / "new.parquet", {"id": 2, "v": 7}, pa.schema([("id", pa.int64()), ("v", pa.int64())]))
-
-
 def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
     """The handle used to add files under the old names, and removed the current names from the mapping."""
     with open_catalog(str(tmp_path / "lake")) as catalog:
@@ -135,10 +128,3 @@ def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path
         add(table, tmp_path / "second.parquet", {"id": 2, "w": "new", "place": None}, table.schema)
         add(held, tmp_path / "third.parquet", {"id": 3, "w": "newer", "place": None}, table.schema)
         assert sorted(row["w"] for row in rows(table.refresh())) == ["new", "newer", "old"]
-
-
-def test_names_that_the_mapping_lacks_are_added_to_it(table: Table, tmp_path: Path) -> None:
-    """The names of a column that was added while the table had no mapping, as far as the handle knew."""
-    table.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
-    add(table, tmp_path / "next.parquet", {"id": 2, "v": "next", "place": None})
-    assert rows(table, "v = 'next'") == [{"id": 2, "v": "next", "place": None}]

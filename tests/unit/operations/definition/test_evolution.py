@@ -162,36 +162,6 @@ def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
 
 
-def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Table) -> None:
-    """CP-50: no column is new, and the current schema is the same again."""
-    other = table.catalog.load_table("db.t")
-    for old, new in (("name", "title"), ("title", "name")):
-        with table.update_schema() as update:
-            update.rename_column(old, new)
-    with pytest.raises(CommitConflictError, match="changed back"), other.update_schema() as update:
-        update.rename_column("name", "label")
-    with other.refresh().update_schema() as update:
-        update.rename_column("name", "label")
-    assert other.schema.names == ["id", "p", "label", "place"]
-    assert len({schema.schema_id for schema in other.metadata.schemas}) == len(other.metadata.schemas)
-
-
-def test_a_new_key_does_not_get_the_schema_id_of_one_that_came_meanwhile(tmp_path: Path) -> None:
-    """CP-50: the table could not be read by its key any more."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
-        required = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("a", "b")])
-        table = catalog.create_table("db.t", required, key=["a"])
-        other = catalog.load_table("db.t")
-        for old, new in (("b", "c"), ("c", "b")):
-            with table.update_schema() as update:
-                update.rename_column(old, new)
-        with pytest.raises(CommitConflictError, match="changed back"):
-            other.set_key(["a", "b"])
-        assert catalog.load_table("db.t").key == ("a",)
-        assert other.refresh().set_key(["a", "b"]).key == ("a", "b")
-
-
 def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
     table.catalog.drop_table("db.t")
     with pytest.raises(TableNotFoundError), table.update_schema() as update:

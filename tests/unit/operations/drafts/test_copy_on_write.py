@@ -112,16 +112,6 @@ def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
     assert table.verify(deep=True).findings == ()
 
 
-def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
-    """SP-21: the second one replaces what the first one wrote."""
-    table.set_properties(BOTH)
-    with table.transaction() as both:
-        both.delete("v = 'a'")
-        both.update("v = 'b' OR v = 'e'", set={"v": "v || '!'"})
-    assert stored(table) == {2: "b!", 3: "c", 5: "e!", 6: "f"}
-    assert not live_delete_files(table.view)
-
-
 @pytest.mark.parametrize("kind", ["range", "equality"])
 @pytest.mark.parametrize("change", ["delete", "prefix", "update", "merge", "transaction"])
 def test_deleted_rows_are_not_among_those_that_stay(table: tf.Table, kind: str, change: str) -> None:

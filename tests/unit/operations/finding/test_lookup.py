@@ -66,11 +66,6 @@ def test_get_many_gives_what_get_gives_in_the_order_of_the_keys(table: tf.Table)
     assert table.get_many(as_keys(keys).to_reader()).equals(found)
 
 
-def test_no_key_finds_no_row(table: tf.Table) -> None:
-    assert table.get_many(as_keys([])) == table.schema.empty_table()
-    assert table.get_many(as_keys([("zz", 1)])) == table.schema.empty_table()
-
-
 def test_a_key_stored_twice(table: tf.Table) -> None:
     table.append(rows([("d", 1)], "again"))
     with pytest.raises(DuplicateKeyError, match=r"several rows.*'d'"):
@@ -128,17 +123,6 @@ def test_keys_of_every_type(tmp_path: Path) -> None:
     assert table.get_many(stored).to_pylist() == [key]
 
 
-def test_many_keys_choose_files_by_their_first_column(table: tf.Table) -> None:
-    """RD-10: from hundreds of values on."""
-    for file in range(3):
-        keys = [(f"k{file}{number:03}", number % 3) for number in range(300)]
-        table.append(rows(keys, f"wide {file}"))
-    wanted = [(f"k1{number:03}", number % 3) for number in range(300)] + [("k1000", 7), ("a", 3)]
-    found = table.get_many(as_keys(wanted))
-    assert found["note"].to_pylist() == ["wide 1"] * 300 + ["upserted"]
-    assert found["id"].to_pylist()[:300] == [key for key, _ in wanted[:300]]
-
-
 def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
     """FM-27: files that hold none of the keys are not planned, once their filters were read."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
@@ -152,16 +136,6 @@ def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
     for _ in range(2):
         assert table.get_many(as_keys(wanted))["note"].to_pylist() == ["file 4", "file 5"]
     assert table.scan("id IN ('k100', 'k301')").explain().pruning["skipped_by_bloom_filter_count"] == 6
-
-
-def test_the_filter_and_the_keys_each_rule_out_files_of_one_manifest(table: tf.Table) -> None:
-    """RD-10: bounds of the first column leave some of the files, and the keys rule out more."""
-    assert table.catalog is not None
-    many = table.catalog.create_table("db.many", SCHEMA, key=["id", "n"], partition_by=["note"])
-    given = [("a", 1), ("b", 1), ("b", 5), ("c", 1)]
-    many.append(pa.concat_tables([rows([key], f"file {step}") for step, key in enumerate(given)]))
-    assert many.get(("b", 5)) == {"note": "file 2", "id": "b", "n": 5}
-    assert many.get_many(as_keys([("c", 1), ("b", 3), ("b", 1)]))["note"].to_pylist() == ["file 3", "file 1"]
 
 
 def test_rows_with_a_uuid_inside_of_a_struct(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -15,7 +14,6 @@ import tableformat as tf
 from tableformat.errors import (
     DuplicateKeyError,
     InvalidKeyError,
-    InvalidPredicateError,
     RowsRefusedError,
     UnsupportedFeatureError,
 )
@@ -73,13 +71,6 @@ def test_values_of_columns_that_are_not_given_are_kept(table: tf.Table, rows: Ro
     assert table.scan().to_arrow()["value"].to_pylist() == [1, 1]
 
 
-def test_polars_is_in_does_not_round(table: tf.Table, kind: pa.DataType) -> None:
-    """It used to match no row, although a comparison with one such value was rejected."""
-    values = pl.Series([1_001, 5_999], dtype=pl.Int64).cast(pl.Datetime("ns", kind.tz))
-    with pytest.raises(InvalidPredicateError, match="nanoseconds"):
-        table.scan(pl.col("at").is_in(values))
-
-
 def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
     """DuckDB before 2.0 computes with microseconds if there is a zone."""
     is_exact = kind.tz is None or int(duckdb.__version__.split(".")[0]) >= 2
@@ -97,16 +88,6 @@ def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind:
     seen = table.scan(columns=["at", "seen"]).to_arrow()
     assert sorted(seen["at"].cast(pa.int64()).to_pylist()) == [1_001, 1_002, 5_999]
     assert seen["at"].equals(seen["seen"])
-
-
-def test_values_of_pandas_keep_them(table: tf.Table, kind: pa.DataType) -> None:
-    """Arrow infers microseconds of a list of such values: other ones were stored."""
-    moment = pd.Timestamp(7_777, tz=kind.tz)
-    table.append([{"at": moment, "value": 7}])
-    table.update("value = 7", set={"seen": moment})
-    found = table.get((moment,))
-    assert found is not None
-    assert found["seen"] == moment
 
 
 def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:

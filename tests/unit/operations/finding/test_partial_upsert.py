@@ -78,12 +78,6 @@ def test_events_that_lack_a_column_are_an_error_unless_they_delete(table: tf.Tab
     assert stored(table) == [("x", 2, 22, None), STORED[2], ("z", 9, 90, None)]
 
 
-def test_what_orders_events_is_stored_where_it_is_a_column(table: tf.Table) -> None:
-    events = as_rows(("x", 1, 12, ["r"]), ("x", 1, 11, ["s"])).append_column("_op", pa.array(["U", "U"]))
-    table.apply_changes(events, order_by="a")
-    assert stored(table)[0] == ("x", 1, 12, ["r"])
-
-
 def test_missing_null_writes_null(table: tf.Table) -> None:
     with pytest.raises(DuplicateKeyError, match="order_by"):
         table.upsert(PARTIAL, missing="null")

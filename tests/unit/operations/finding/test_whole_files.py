@@ -92,21 +92,3 @@ def test_rows_that_came_meanwhile_go_too(catalog: tf.Catalog) -> None:
     table.append(rows(1, 7))
     behind.delete("n = 1")
     assert live_values(behind, "n") == [7]
-
-
-def test_everything_goes_without_a_delete_file(catalog: tf.Catalog) -> None:
-    """RP-17"""
-    table = made(catalog)
-    table.append(rows(1, 2))
-    assert table.delete("true").deleted_row_count == 2
-    assert (table.scan().count(), sum(kinds(table).values())) == (0, 0)
-
-
-def test_nulls_are_no_part_of_an_interval(catalog: tf.Catalog) -> None:
-    """RP-17: a file with a null has a row that stays."""
-    table = catalog.create_table("db.n", pa.schema([("n", pa.int64())]))
-    table.append(pa.table({"n": pa.array([1, None], pa.int64())}))
-    table.delete("n > 0")
-    assert live_values(table, "n") == [None]
-    table.delete("n IS NULL")
-    assert table.scan().count() == 0

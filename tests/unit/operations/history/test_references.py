@@ -68,23 +68,6 @@ def test_current_snapshot_by_the_name_of_a_branch_or_tag(catalog: Catalog, table
         table.set_current_snapshot(ref_name="ingst")
 
 
-def test_one_choice_of_the_current_snapshot(table: Table) -> None:
-    with pytest.raises(InvalidArgumentError, match="give one of snapshot_id, ref_name: it chooses"):
-        table.set_current_snapshot()
-    with pytest.raises(InvalidArgumentError, match="not several"):
-        table.set_current_snapshot(snapshots(table)[0], ref_name="main")
-    with pytest.raises(SnapshotNotFoundError, match="no snapshot 7"):
-        table.set_current_snapshot(7)
-
-
-def test_the_handles_own_branch_moves(catalog: Catalog, table: Table) -> None:
-    first, _, third = snapshots(table)
-    table.create_branch("ingest")
-    ingest = catalog.load_table("db.t", branch="ingest").set_current_snapshot(first)
-    assert live_values(ingest, "id") == [1]
-    assert table.refresh().snapshot_id == third
-
-
 def test_only_publishing_moves_a_publish_target_forward(catalog: Catalog, table: Table) -> None:
     """MT-30: if it moved to a branch with range deletes, readers without range deletes would see the deleted rows. It
     may move back."""
@@ -130,23 +113,6 @@ def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish
     append(catalog.load_table("db.t", branch="audit"), 4)
     assert live_values(publish(table), "id") == [1, 2, 3, 4]
     assert live_values(catalog.load_table("db.t"), "id") == [1, 2, 3, 4]
-
-
-def test_names_are_free_and_taken_by_now(catalog: Catalog, table: Table) -> None:
-    """A handle that has not seen that a branch was dropped makes another one, and drops one that it has not seen."""
-    table.create_branch("audit")
-    catalog.load_table("db.t").drop_branch("audit")
-    table.create_branch("audit")
-    with pytest.raises(AlreadyExistsError, match="a branch 'audit' exists already"):
-        table.create_tag("audit")
-    catalog.load_table("db.t").create_tag("loaded")
-    assert set(table.drop_tag("loaded").metadata.refs) == {"main", "audit"}
-
-
-def test_fast_forward_makes_a_branch_that_is_not_there(catalog: Catalog, table: Table) -> None:
-    first = snapshots(table)[0]
-    table.create_tag("one", first).fast_forward("new", "one")
-    assert live_values(catalog.load_table("db.t", branch="new"), "id") == [1]
 
 
 def test_fast_forward_never_leaves_snapshots_behind(catalog: Catalog, table: Table) -> None:

@@ -15,13 +15,11 @@ import pytest
 import tableformat as tf
 from tableformat.errors import (
     InvalidArgumentError,
-    RowsRefusedError,
     UncoveredRowsError,
     UnsupportedFeatureError,
 )
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
-from tableformat.range_partitions.summary import COVERAGE_BEFORE
 from tableformat.testing.table_files import live_data_files
 from tableformat.testing.table_rows import live_values
 
@@ -147,19 +145,6 @@ def test_a_refused_row_takes_its_whole_prefix_along(catalog: tf.Catalog) -> None
     assert sorted(table.scan().to_arrow().to_pylist(), key=str) == [{"message": "a", "n": 1}, {"message": "b", "n": 2}]
 
 
-def test_a_report_is_capped_and_counts_all(catalog: tf.Catalog) -> None:
-    """RP-5"""
-    with pytest.raises(UncoveredRowsError, match="3,000 of 3,001 rows") as caught:
-        made(catalog).append(rows(1, *range(1_000, 4_000)))
-    assert (caught.value.refused.num_rows, caught.value.refused_count) == (1_000, 3_000)
-
-
-def test_rows_that_do_not_fit_are_refused_as_before(catalog: tf.Catalog) -> None:
-    with pytest.raises(RowsRefusedError) as caught:
-        made(catalog).append(pa.table({"n": [1, None], "id": [1, 1], "v": ["x", "x"]}))
-    assert not isinstance(caught.value, UncoveredRowsError)
-
-
 def test_without_bounds_every_row_is_refused(catalog: tf.Catalog) -> None:
     """RP-1"""
     with pytest.raises(UncoveredRowsError, match="there is none"):
@@ -217,18 +202,6 @@ def test_files_never_cross_a_border(catalog: tf.Catalog) -> None:
     assert {each["straddling_file_count"] for each in listed} == {0}
 
 
-def test_bounds_of_long_texts_are_kept_whole(catalog: tf.Catalog) -> None:
-    """RP-7: so that a file inside of a range is seen to be."""
-    stem = "a" * 200
-    schema = pa.schema([pa.field("s", pa.string(), nullable=False), ("id", pa.int64())])
-    bounds = tf.RangePartitions(on=["s"], bounds=[(stem, stem + "c")], splits=[stem + "b"])
-    table = catalog.create_table("db.s", schema, key=["id"], range_partitions=bounds)
-    table.append(pa.table({"s": [stem + "a", stem + "bb"], "id": [1, 2]}))
-    result = table.range_partitions.drop(stem + "b", stem + "c", metadata_only=True)
-    assert (result.removed_data_files_count, result.straddling_data_files_count) == (1, 0)
-    assert live_values(table, "id") == [1]
-
-
 def test_a_drop_takes_whole_files_and_covers_those_that_straddle(catalog: tf.Catalog) -> None:
     """RP-12: the rows of a straddling file that stay do stay."""
     table = made(catalog)
@@ -262,18 +235,6 @@ def test_a_drop_on_file_borders_writes_no_delete_file_and_opens_no_data_file(
     result = table.range_partitions.drop(0, 20)
     assert (result.removed_data_files_count, result.added_delete_files_count) == (2, 0)
     assert live_values(table, "n") == list(range(20, 100))
-
-
-def test_a_drop_that_finds_no_file_makes_a_snapshot(catalog: tf.Catalog) -> None:
-    """RP-8: so that a concurrent append has to check again."""
-    table = made(catalog, step=10)
-    table.append(rows(1))
-    loaded = table.snapshot_id
-    result = table.range_partitions.drop(50, 60)
-    assert result.snapshot_id not in (None, loaded)
-    assert live_values(table, "n") == [1]
-    summary = table.metadata.snapshot_by_id(result.snapshot_id).summary.additional_properties
-    assert json.loads(summary[COVERAGE_BEFORE])["bounds"] == [[[0], [100]]]
 
 
 def test_what_widens_or_splits_makes_none(catalog: tf.Catalog) -> None:
@@ -494,14 +455,6 @@ def test_partitions_are_listed_with_what_lies_in_them(catalog: tf.Catalog) -> No
     assert [each["is_record_count_exact"] for each in listed] == [False, True]
     assert listed[0]["total_bytes"] > 0
     assert listed[0]["last_updated_at"] is not None
-
-
-def test_lists_of_composite_ranges_have_structs(catalog: tf.Catalog) -> None:
-    """RP-14"""
-    table = made(catalog, on=["n", "id"], bounds=[((0,), (5, 7)), ((9, 1), None)])
-    listed = table.range_partitions.list()
-    assert listed["lower"].to_pylist() == [{"n": 0, "id": None}, {"n": 9, "id": 1}]
-    assert listed["upper"].to_pylist() == [{"n": 5, "id": 7}, None]
 
 
 def test_a_table_without_range_partitions_says_so(catalog: tf.Catalog) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, NestedField, TimestamptzType
+from pyiceberg.types import NestedField, TimestamptzType
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
@@ -68,18 +68,6 @@ def test_guards_of_a_window(guards: dict[str, Any], dropped: tuple[str, ...], ca
     """RP-11: now is wrong by far, and the guards hold."""
     table = made(catalog, retain=10, **guards)
     assert table.range_partitions.advance(now=9_999_999).dropped == dropped
-
-
-def test_windows_of_months_end_on_days_that_exist() -> None:
-    """RP-11, RP-4: a month before the 31st of March is the end of February."""
-    schema = Schema(NestedField(1, "d", DateType(), required=True))
-    months = tf.RangePartitions(
-        on=["d"], bounds=[(date(2023, 12, 1), date(2024, 4, 1))], step="1 month", retain="1 month", ahead=1
-    )
-    defined = define(months, schema)
-    found = advanced(defined, now_of(defined, date(2024, 3, 31)))
-    assert [defined.text(each) for each in found.dropped] == ["[2023-12-01, 2024-01-01)", "[2024-01-01, 2024-02-01)"]
-    assert [defined.text(each) for each in found.added] == ["[2024-04-01, 2024-05-01)"]
 
 
 def test_days_of_a_zone_move_with_its_clock() -> None:
@@ -416,23 +404,6 @@ def test_a_restored_range_brings_no_delete_to_others(
     found = table.verify(deep=True)
     assert found.is_clean, found
     assert table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True).deleted_files_count == 0
-
-
-def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
-    """RP-13"""
-    table = made(catalog)
-    table.append(rows(1))
-    tag = table.range_partitions.retire(0, 10).tag
-    assert tag is not None
-    table.range_partitions.add(5, 8)
-    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) exists already.*Drop or retire \[5, 8\) first"):
-        table.range_partitions.restore(tag)
-    with pytest.raises(SnapshotNotFoundError, match=rf"{tag}.*range_partitions\.list\(\)"):
-        table.range_partitions.restore("april")
-    assert table.range_partitions.drop(5, 8).snapshot_id is not None
-    assert table.range_partitions.restore(tag, dry_run=True).restored_data_files_count == 1
-    assert table.range_partitions.restore(tag).added == ("[0, 10)",)
-    assert live_values(table, "n") == [1]
 
 
 def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:

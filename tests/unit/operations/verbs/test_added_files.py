@@ -100,17 +100,6 @@ def test_a_column_that_the_file_lacks_is_in_the_partition_of_its_default(
     assert (table.scan("k = 'd'").count(), table.scan("k IS NULL").count()) == (1, 0)
 
 
-def test_bounds_of_nanoseconds_are_whole(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """LK-10: rounded to microseconds, they kept deletes and filters from rows."""
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", NANOS)])
-    table = made("hour(at)", schema=schema)
-    add(table, tmp_path / "a.parquet", {"id": [1], "at": pa.array([3_600_000_000_001], NANOS)})
-    assert table.scan("at > '1970-01-01 01:00:00'::TIMESTAMP_NS").count() == 1
-    table.delete_rows(pa.table({"at": pa.array([3_600_000_000_001], NANOS)}))
-    assert table.scan().count() == 0
-    assert table.verify(deep=True).is_clean
-
-
 TYPES: dict[str, tuple[pa.DataType, Any]] = {
     "uuid": (pa.uuid(), b"k" * 16),
     "fixed": (pa.binary(3), b"abc"),
@@ -140,14 +129,6 @@ def test_the_partition_of_each_type_is_its_value(made: Callable[..., tf.Table], 
     assert first == second
     assert table.inspect.partitions()["record_count"].to_pylist() == [2]
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
-
-
-def test_text_before_the_surrogates_has_bounds(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """The file used to be rejected, because half of a surrogate pair is not valid text."""
-    table = made()
-    text = "\ud7ff" * 17
-    add(table, tmp_path / "a.parquet", {"id": [1], "p": [text]})
-    assert table.scan(f"p = '{text}'").to_arrow()["p"].to_pylist() == [text]
 
 
 @pytest.mark.parametrize("is_own", [True, False])
@@ -228,20 +209,6 @@ def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     table.delete_range(lower=(2,), upper=(5,))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted([0, 1, 5, 6, 7] * 2)
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
-
-
-def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table], tmp_path: Path) -> None:
-    """LK-10: also if the column is read as codes, and if it follows another key column."""
-    table = made()
-    table.set_properties({"write.parquet.row-group-limit": "3"})
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", pa.string())])
-    marker = {b"tableformat.sorted-by": b'{"field-ids": [1, 2], "encoding-version": 1}'}
-    for name, texts in (("falls", ["b", "a", None]), ("rises", [None, "a", "b"])):
-        rows = pa.table({"id": [1, 1, 1], "p": texts}, schema=schema.with_metadata(marker))
-        pq.write_table(rows, tmp_path / f"{name}.parquet")
-    table.add_files([str(tmp_path / "rises.parquet")])
-    with pytest.raises(InvalidArgumentError, match="sorted by id, p, and the row at position 1"):
-        table.add_files([str(tmp_path / "falls.parquet")])
 
 
 @pytest.mark.parametrize(

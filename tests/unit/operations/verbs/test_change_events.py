@@ -121,18 +121,6 @@ def test_a_reset_drops_what_comes_before_it(memory_bytes: int) -> None:
     assert found.read_all()["o"].to_pylist() == [5, 3, 4, 2]
 
 
-def test_an_unknown_code_is_an_error_wherever_it_is(catalog: tf.Catalog) -> None:
-    """CF-12"""
-    table = new_table(catalog, [("a", 1, "old")])
-    events = [("a", 1, "x", "merge", 1, None), ("a", 1, "x", "I", 2, None)]
-    with pytest.raises(InvalidArgumentError, match="'merge', which is not an operation"):
-        table.apply_changes(events_of(events), order_by="day")
-    with pytest.raises(InvalidArgumentError, match="None, which is not an operation"):
-        table.apply_changes(events_of([("a", 1, "x", None, 1, None)]), order_by="day")
-    with pytest.raises(UnknownColumnError, match="dya"):
-        table.apply_changes(events_of(events), order_by=["day", "dya"])
-
-
 def test_missing_columns_keep_what_is_stored_since_the_last_delete(catalog: tf.Catalog) -> None:
     """CF-16: an image before an update deletes nothing for good."""
     old = [("a", 1, "a1"), ("a", 2, "a2"), ("a", 3, "a3"), ("a", 4, "a4")]

@@ -134,17 +134,3 @@ def test_counts_what_the_delete_then_takes(table: tf.Table, call: partial[Any], 
 def test_what_is_wrong_with_the_delete_is_wrong_with_its_dry_run(table: tf.Table, call: Any, error: type) -> None:
     with pytest.raises(error):
         call(table)
-
-
-def test_batch_that_was_committed_would_delete_nothing(table: tf.Table) -> None:
-    table.delete_prefix({"id": "a"}, application_id="loader", batch_id=1)
-    again = table.delete_prefix({"id": "b"}, application_id="loader", batch_id=1, dry_run=True)
-    assert (again.already_applied, again.dry_run, again.deleted_row_count) == (True, True, 0)
-
-
-def test_many_keys_leave_no_file(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation with many keys writes some of its delete files before the commit."""
-    monkeypatch.setattr("tableformat.operations.drafts.blind_deletes._KEYS_MAX", 1)
-    before = files(table)
-    assert table.delete_rows(KEYS, dry_run=True).deleted_row_count == 4
-    assert files(table) == before

@@ -71,14 +71,6 @@ def test_each_row_gets_the_first_clause_whose_predicate_is_true(table: tf.Table)
     ]
 
 
-def test_all_columns_of_the_source(table: tf.Table) -> None:
-    rows = source(0, 7, a=[50, 57], flag=[True, False])
-    merge = table.merge(rows, on=["id"]).when_matched_update_all(except_cols=["flag"])
-    merge.when_not_matched_insert_all(except_cols=["flag"]).execute()
-    assert stored(table, "a", "x")[0] == (0, 50, 0.0), "the column that the source lacks stays"
-    assert stored(table, "a", "x")[-1] == (7, 57, None)
-
-
 def test_on_is_any_condition_and_null_equals_nothing(table: tf.Table) -> None:
     rows = pa.table({"low": [2, None], "high": [3, 9]})
     merge = table.merge(rows, on="t.id BETWEEN s.low AND s.high", source_alias="s", target_alias="t")
@@ -88,12 +80,6 @@ def test_on_is_any_condition_and_null_equals_nothing(table: tf.Table) -> None:
     ]  # fmt: skip
     nothing = table.merge(source(None), on="id").when_matched_delete().execute()  # type: ignore[arg-type]
     assert nothing.attempts == 0
-
-
-def test_insert_only_takes_every_source_row_that_is_not_there(table: tf.Table) -> None:
-    merge = table.merge(source(0, 1, 8, 8, a=[1, 1, 8, 9]), on="id")
-    assert merge.when_not_matched_insert_all().execute().added_row_count == 3
-    assert stored(table, "a")[-2:] in ([(8, 8), (8, 9)], [(8, 9), (8, 8)])
 
 
 def test_a_target_row_matched_twice_is_named(table: tf.Table) -> None:
@@ -145,12 +131,6 @@ def test_a_concurrent_change_is_not_lost(table: tf.Table, change: str) -> None:
         "append": [(4, 5), (5, 5), (7, 51)],
     }
     assert stored(table, "a")[3:] == expected[change]
-
-
-def test_rows_elsewhere_do_not_conflict(table: tf.Table) -> None:
-    other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
-    other.append(source(50, a=pa.array([50], pa.int32())))
-    assert table.merge(source(4, a=[1]), on="id").when_matched_update_all().execute().attempts == 1
 
 
 def test_isolation_is_that_of_merges(table: tf.Table) -> None:

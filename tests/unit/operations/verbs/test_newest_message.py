@@ -97,17 +97,6 @@ def by_two_rows_each(table: tf.Table, given: pa.Table, **options: Any) -> None:
     by_writers(table, given, 2, **options)
 
 
-def test_an_older_message_beside_a_shared_one_is_not_looked_at(table: tf.Table) -> None:
-    """CP-68: both prefixes are shared, and the first writer also has an older row of "bob 1" with a key that its newest
-    message has too."""
-    given = lines(
-        *("ann 1 1 a", "bob 1 1 old", "ann 1 2 a", "bob 1 1 b", "bob 1 2 b"),
-        offset=[9, 2, 9, 8, 8],
-    )
-    by_two_rows_each(table, given, order_by="offset")
-    assert rows(table) == ["ann 1 1 a", "ann 1 2 a", "ann 2 1 old", "bob 1 1 b", "bob 1 2 b"]
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_writers_of_random_messages_have_the_result_of_one_writer(table: tf.Table, seed: int) -> None:
     """CP-68: whichever writers held the rows. No message has a key twice."""
@@ -144,14 +133,6 @@ def test_a_marker_empties_its_prefix_where_it_is_the_newest(table: tf.Table, rep
 
 
 @WAYS
-def test_cover_deletes_prefixes_without_rows(table: tf.Table, replace: Replace) -> None:
-    """CP-66"""
-    covered = pa.table({"order": [1, 7], "customer": ["bob", "cem"]})
-    replace(table, lines("ann 1 9 a", offset=[1]), order_by="offset", cover=covered)
-    assert rows(table) == ["ann 1 9 a", "ann 2 1 old"]
-
-
-@WAYS
 def test_a_key_that_comes_twice_in_the_newest_message_is_an_error(table: tf.Table, replace: Replace) -> None:
     """CP-67, CP-68"""
     before = rows(table)
@@ -162,11 +143,6 @@ def test_a_key_that_comes_twice_in_the_newest_message_is_an_error(table: tf.Tabl
     assert rows(table) == before
 
 
-def test_an_order_column_of_the_table_is_stored(table: tf.Table) -> None:
-    table.replace(lines("ann 1 1 a", "ann 1 2 b"), prefix=PREFIX, order_by="item")
-    assert rows(table) == ["ann 1 2 b", "ann 2 1 old", "bob 1 1 old"]
-
-
 def test_a_row_with_some_key_columns_null_is_refused_and_no_marker(table: tf.Table) -> None:
     """CP-66, FM-4"""
     given = lines("ann 1 - ", "ann 2 4 a").set_column(0, "customer", pa.array([None, "ann"]))
@@ -174,22 +150,6 @@ def test_a_row_with_some_key_columns_null_is_refused_and_no_marker(table: tf.Tab
         table.replace(given, prefix=PREFIX)
     with pytest.raises(RowsRefusedError):
         table.replace(lines("ann 1 - "), prefix=[*PREFIX, "line"])
-
-
-def test_markers_without_an_order(table: tf.Table) -> None:
-    """CP-66: a marker adds no row; rows of its prefix stay."""
-    table.replace(lines("ann 1 - ", "ann 2 - ", "ann 2 4 a"), prefix=PREFIX)
-    assert rows(table) == ["ann 2 4 a", "bob 1 1 old"]
-
-
-def test_a_diverted_row_of_an_older_message_is_not_looked_at(table: tf.Table) -> None:
-    """CP-24, CP-66: the indexes of rejected rows refer to the input."""
-    given = lines("ann 1 1 a", "ann 1 1 b", "bob 1 1 c", offset=[1, 2, 1])
-    bad = given.set_column(2, "line", pa.array([2**40, 1, 2**40]))
-    result = table.replace(bad, prefix=PREFIX, order_by="offset", on_refused="divert")
-    assert result.refused is not None
-    assert result.refused["_row_index"].to_pylist() == [2]
-    assert rows(table) == ["ann 1 1 b", "ann 2 1 old", "bob 1 1 old"]
 
 
 def test_wrong_order_columns(table: tf.Table) -> None:

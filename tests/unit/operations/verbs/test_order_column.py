@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyiceberg.types import DoubleType
 
@@ -201,15 +200,6 @@ def test_stale_rows_are_raised_or_returned(orders: tf.Table, verb: str) -> None:
     assert notes(orders) == {1: "first", 2: "new"}
 
 
-def test_stale_and_refused_rows_come_back_together(orders: tf.Table) -> None:
-    orders.upsert([row(1, 40)])
-    rows = pa.table({"customer": ["ann", "ann"], "order": [1, None], "note": ["x", "y"], "ts": [30, 50]})
-    result = orders.upsert(rows, on_refused="divert", on_stale="divert")
-    assert result.refused is not None
-    assert sorted(result.refused["_row_index"].to_pylist()) == [0, 1]
-    assert (result.stale_row_count, result.added_row_count) == (1, 0)
-
-
 def test_dry_run_counts_stale_rows(orders: tf.Table) -> None:
     orders.upsert([row(1, 40), row(2, 40)])
     result = apply(orders, pa.concat_tables([delete_of(1, 30), delete_of(2, 50)]), dry_run=True)
@@ -319,17 +309,6 @@ def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> No
     assert notes(table.refresh()) == {1: "newer", 2: "new", 9: "newer"}
 
 
-def test_other_keys_between_those_of_others_are_no_conflict(tmp_path: Path) -> None:
-    """CP-73: the rows of the delete file are compared if its bounds overlap."""
-    table = new_table(tmp_path)
-    other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
-    with table.transaction() as tx:
-        tx.upsert([row(5, 40)])
-        other.upsert([row(1, 50), row(9, 50)])
-        apply(other, pa.concat_tables([delete_of(2, 60), delete_of(8, 60)]))
-    assert sorted(notes(table.refresh())) == [1, 5, 9]
-
-
 def test_property_that_others_set_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:
     table = new_table(tmp_path).remove_properties(ORDER_COLUMN)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
@@ -383,21 +362,6 @@ def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
         numbered.set_key(["order", "ts"])
 
 
-def test_delete_file_has_the_value_and_does_not_compare_it(orders: tf.Table) -> None:
-    """FM-34, FM-12."""
-    orders.append([row(1, 10), row(1, 20)])
-    apply(orders, delete_of(1, 50))
-    assert notes(orders) == {}
-    (location,) = orders.inspect.delete_files()["file_path"].to_pylist()
-    stored = pq.read_table(location.removeprefix("file://"))
-    assert stored.to_pylist() == [{"customer": "ann", "order": 1, "ts": 50}]
-    snapshot = orders.metadata.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    assert snapshot.summary.additional_properties["tableformat.ordered-deletes"] == '{"field-id":4,"value":50}'
-    assert orders.maintenance.verify(deep=True).findings == ()
-
-
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -428,21 +392,6 @@ def test_values_of_other_types_are_compared_and_remembered(
     assert apply(table, event(2, "u")).stale_row_count == 0
     assert apply(table, event(1, "d")).stale_row_count == 1
     assert table.scan().count() == 2
-
-
-def test_many_keys_are_compared_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tableformat.operations.finding.key_rows.PORTION_ROWS", 300)
-    table = new_table(tmp_path)
-    numbers = list(range(1000))
-
-    def rows(ts: list[int]) -> pa.Table:
-        return pa.table({"customer": ["ann"] * 1000, "order": numbers, "note": ["x"] * 1000, "ts": ts})
-
-    table.upsert(rows([number % 7 for number in numbers]))
-    result = table.upsert(rows([number % 5 for number in numbers]))
-    assert result.stale_row_count == sum(number % 5 < number % 7 for number in numbers)
-    stored = table.scan(columns=["order", "ts"]).to_arrow().sort_by("order")
-    assert stored["ts"].to_pylist() == [max(number % 5, number % 7) for number in numbers]
 
 
 @pytest.mark.parametrize(

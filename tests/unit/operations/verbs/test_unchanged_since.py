@@ -86,18 +86,6 @@ def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str,
     assert (stored(table), len(table.history())) == before
 
 
-@pytest.mark.parametrize("name", list(CALLS))
-def test_rows_that_came_elsewhere_are_no_conflict(tmp_path: Path, name: str) -> None:
-    table = orders(tmp_path)
-    read = table.snapshot_id
-    table.append(rows(("zoe", 1)))
-    table.refresh()
-    held = table.snapshot_id
-    CALLS[name](table, if_unchanged_since=read)
-    assert table.snapshot_id != held
-    assert ("bob", 1) in stored(table)
-
-
 def test_a_writer_between_the_check_and_the_commit_is_seen(tmp_path: Path) -> None:
     """Each attempt checks its current head."""
     table = orders(tmp_path)

@@ -63,14 +63,6 @@ def test_values_are_taken_as_they_are(table: tf.Table) -> None:
     assert stored(table, "text")[1] == (2, None)
 
 
-def test_nothing_matches_and_dry_runs_change_nothing(table: tf.Table) -> None:
-    before, rows = table.snapshot_id, stored(table, "a")
-    assert table.update("id = 1", set={"a": 1}).snapshot_id == before
-    preview = table.update("id >= 4", set={"a": 1}, dry_run=True)
-    assert (preview.dry_run, preview.added_row_count, preview.deleted_row_count) == (True, 2, 2)
-    assert (table.refresh().snapshot_id, stored(table, "a")) == (before, rows)
-
-
 def test_sees_what_its_transaction_did_before(table: tf.Table) -> None:
     with table.transaction() as tx:
         tx.append(pa.table({"id": [9], "a": pa.array([9], pa.int32())}))
@@ -180,15 +172,3 @@ def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str
         "20 01 00:00 early 2024-01-01",
         "30 02 00:00 None None",
     ], run.stderr
-
-
-def test_date_as_text_is_told_to_be_sql(tmp_path: Path) -> None:
-    """2026-01-31 is 1994 in SQL."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("day", pa.date32())]))
-    table.append({"id": 1})
-    with pytest.raises(SchemaMismatchError, match=r"Texts in set= are SQL: .*DATE '2026-01-31'"):
-        table.update("id = 1", set={"day": "2026-01-31"})
-    table.update("id = 1", set={"day": "DATE '2026-01-31'"})
-    assert stored(table, "day") == [(1, dt.date(2026, 1, 31))]
