@@ -109,7 +109,7 @@ def test_group_that_spark_gave_up_commits_nothing(
     table = worn_table(lake, (namespace, "failing"), "3")
     before, head = contents(table), table.snapshot_id
     monkeypatch.setattr(compaction, "rewrite_group", operator.truediv)
-    with pytest.raises(TaskFailedError, match="TypeError"):
+    with pytest.raises(TaskFailedError):
         table.maintenance.compact(rewrite_all=True, executor=spark)
     assert table.refresh().snapshot_id == head
     assert contents(table) == before
@@ -146,7 +146,7 @@ def test_slice_that_spark_gave_up_commits_nothing(
     table = worn_table(lake, (namespace, "failing_conversion"), "2")
     before, head = contents(table), table.snapshot_id
     monkeypatch.setattr(convert_deletes, "convert_files", operator.truediv)
-    with pytest.raises(TaskFailedError, match="TypeError"):
+    with pytest.raises(TaskFailedError):
         table.maintenance.convert_deletes(executor=spark)
     assert table.refresh().snapshot_id == head
     assert contents(table) == before

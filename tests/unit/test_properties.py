@@ -221,7 +221,7 @@ def test_a_constraint_that_would_block_all_writers_is_refused_when_it_is_set(
 def test_a_constraint_that_is_set_whole_is_held(table: tf.Table) -> None:
     """CK-6."""
     table.set_properties({"tableformat.check.x": "price > 0", "tableformat.check-expression.x": WHERE})
-    with pytest.raises(tf.errors.RowsRefusedError, match="breaks CHECK constraint 'x'"):
+    with pytest.raises(tf.errors.RowsRefusedError):
         table.append(pa.table({"id": [1], "price": [-1]}, schema=SCHEMA))
 
 

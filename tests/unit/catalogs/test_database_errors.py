@@ -146,7 +146,7 @@ def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
             table.append(ROWS)
         with (
             answers(table, "database is locked", "UPDATE"),
-            pytest.raises(CommitConflictError, match="locked by anoth"),
+            pytest.raises(CommitConflictError),
         ):
             table.append(ROWS)
         assert sorted((tmp_path / "lake" / "db").rglob("*.*")) == before

@@ -84,7 +84,7 @@ def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str],
         table.append({"id": 1})
         location = spelled(table.iceberg.metadata_location)
         for register in (lake.register_table, lake.iceberg.register_table):
-            with pytest.raises(AlreadyExistsError, match=r"metadata of db\.t, which this catalog has"):
+            with pytest.raises(AlreadyExistsError):
                 register("db.u", location)
         assert sorted(lake.list_tables("db")) == ["db.other", "db.t"]
         lake.drop_table("db.t")

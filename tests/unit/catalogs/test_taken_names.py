@@ -59,7 +59,7 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
             catalog.rename_table("db.t", "db.u")
         if how != "gone":
             catalog.create_table("db.t", SCHEMA, key=["id"]).append(pa.table({"id": [9]}))
-        with pytest.raises(TableNotFoundError, match=r"db\.t"):
+        with pytest.raises(TableNotFoundError):
             call(old)
         if how != "gone":
             assert live_values(catalog.load_table("db.t"), "id") == [9]

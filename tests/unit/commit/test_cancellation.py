@@ -44,7 +44,7 @@ def table(tmp_path: Path) -> tf.Table:
 def test_cancelled_change_commits_nothing(table: tf.Table, change: str) -> None:
     """MT-62: the metadata file is the same one, and no data file was left."""
     before, files = table.iceberg.metadata_location, data_files(table)
-    with pytest.raises(OperationCancelledError, match="cancelled by its caller"), cancelled_when(lambda: True):
+    with pytest.raises(OperationCancelledError), cancelled_when(lambda: True):
         CHANGES[change](table)
     assert table.refresh().iceberg.metadata_location == before
     assert data_files(table) == files

@@ -158,7 +158,7 @@ def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> 
     """CP-36: what cannot be staged again is a conflict."""
     table.set_key(["a"])
     another(table).set_key(["a", "b"])
-    with pytest.raises(CommitConflictError, match=r"the key of db\.t was changed meanwhile, and is a, b now"):
+    with pytest.raises(CommitConflictError):
         table.upsert(rows({"a": 1, "b": 9, "note": None}).to_reader())
     assert len(live_rows(another(table))) == 3
 

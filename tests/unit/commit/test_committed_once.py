@@ -64,7 +64,7 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
     first = table.commit(write, staged)
     SINCE[since](table)
     before = live_values(table.refresh(), "id")
-    with pytest.raises(AlreadyCommittedError, match=r"2 of the staged files .* snapshot \d+") as raised:
+    with pytest.raises(AlreadyCommittedError) as raised:
         table.commit(write, pickle.loads(pickle.dumps(staged)))
     assert sorted(raised.value.file_paths) == sorted(path for each in staged for path in each.file_paths)
     assert since == "expired" or raised.value.snapshot_id == first.snapshot_id
@@ -82,7 +82,7 @@ def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: 
     table.maintenance.compact(rewrite_all=True)
     table.append(rows_of(11))
     table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    with pytest.raises(AlreadyCommittedError, match="2 of the staged files may have been committed") as raised:
+    with pytest.raises(AlreadyCommittedError) as raised:
         table.commit(write, staged)
     assert (raised.value.snapshot_id is not None) is is_tagged
     assert len(raised.value.file_paths) == 2
@@ -107,7 +107,7 @@ def test_one_of_them_was_committed(table: tf.Table) -> None:
     write = table.new_write()
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
     table.commit(write, staged[:1])
-    with pytest.raises(AlreadyCommittedError, match="1 of the staged files"):
+    with pytest.raises(AlreadyCommittedError):
         table.commit(write, staged)
     table.commit(write, staged[1:])
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4]

@@ -35,7 +35,7 @@ def always_lost(properties: Mapping[str, str]) -> int:
         attempts += 1
         raise CommitFailedException(f"lost {attempts}")
 
-    with pytest.raises(CommitFailedException, match=r"lost \d+") as lost:
+    with pytest.raises(CommitFailedException) as lost:
         retry_lost_races(attempt, table.iceberg)
     assert str(lost.value) == f"lost {attempts}", "the last one is told"
     return attempts

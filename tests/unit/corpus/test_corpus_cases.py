@@ -70,7 +70,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         read_cases(tmp_path)
     with pytest.raises(InvalidArgumentError, match="holds no written corpus"):
         read_written(tmp_path)
-    with pytest.raises(NotFoundError, match="--corpus"):
+    with pytest.raises(NotFoundError):
         specification_directory(tmp_path)
 
 

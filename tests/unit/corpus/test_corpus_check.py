@@ -106,7 +106,7 @@ def test_readers_are_named_or_commands() -> None:
     assert Reader.parse("polars").command[1:] == (str(READERS / "read_tables.py"), "polars")
     assert Reader.parse("My-Engine.1=bin/read --all").command == ("bin/read", "--all")
     assert Reader.parse("env A=1 {readers}/x").command == ("env", "A=1", f"{READERS}/x")
-    with pytest.raises(UnknownOptionError, match="Did you mean 'polars'"):
+    with pytest.raises(UnknownOptionError):
         Reader.parse("polar")
 
 

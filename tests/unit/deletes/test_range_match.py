@@ -87,7 +87,7 @@ def test_dictionary_with_null_indices_and_null_values() -> None:
 
 
 def test_column_of_another_kind_is_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="values of Arrow type string cannot be compared as long"):
+    with pytest.raises(SchemaMismatchError):
         deleted_mask([pa.array(["a"]), pa.array(["1"])], span_of_bounds(KEY, ("a", 1), ("b", 2)))
 
 

@@ -89,7 +89,7 @@ def test_deletes_of_every_kind(table: tf.Table, mode: str, where: str) -> None:
 
 def test_a_filter_on_no_uuid_is_an_error_of_ours(table: tf.Table) -> None:
     for where in ("u = 'abc'", "u LIKE '1%'", "u > 5"):
-        with pytest.raises(InvalidPredicateError, match="'u' of type uuid"):
+        with pytest.raises(InvalidPredicateError):
             table.scan(where=where).to_arrow()
 
 

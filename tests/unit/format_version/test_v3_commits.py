@@ -139,7 +139,7 @@ def test_a_transaction_that_cannot_be_run_again_is_refused(faulty: FaultyCatalog
     table = filled(faulty, 3)
     once(faulty, lambda other: other.delete("note = 'a4'", mode="scan"))
     with (
-        pytest.raises(CommitConflictError, match="new deletion vectors do not contain"),
+        pytest.raises(CommitConflictError),
         table.transaction() as transaction,
     ):
         transaction.delete("note = 'a2'", mode="scan")
@@ -175,7 +175,7 @@ def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
         commit_change(other.iceberg, change)
 
     once(faulty, drop_vector)
-    with pytest.raises(CommitConflictError, match="left the table"), table.transaction() as transaction:
+    with pytest.raises(CommitConflictError), table.transaction() as transaction:
         transaction.delete("note = 'a2'", mode="scan")
 
 

@@ -325,7 +325,7 @@ def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: 
     moments = [start + step for step in range(5)]
     data = pa.table({"at": pa.array(moments, pa.timestamp("ns")), "seen": moments}, schema=schema)
     catalog = new_catalog(tmp_path)
-    with pytest.raises(RowsRefusedError, match="column 'at'"):
+    with pytest.raises(RowsRefusedError):
         # Version 2 has microseconds only.
         catalog.create_table("db.v2", schema, key=["at"]).append(data)
     table = catalog.create_table(
@@ -376,7 +376,7 @@ def test_a_table_with_a_column_of_unknown_type_is_maintained(tmp_path: Path) -> 
         assert dict(zip(statistics.columns, statistics.distinct_counts, strict=True)) == {"n": 3, "later": 0}
         assert not table.maintenance.verify(deep=True).findings
         assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [2, 3, 4]
-        with pytest.raises(InvalidKeyError, match="'later' is of type unknown"):
+        with pytest.raises(InvalidKeyError):
             table.delete_rows(pa.table({"later": pa.nulls(1)}))
 
 

@@ -99,7 +99,7 @@ def test_other_columns_and_other_snapshots(catalog: tf.Catalog) -> None:
     assert table.layers(snapshot_id=table.history()["snapshot_id"][0].as_py()).to_dict()["files"][0]["kind"] == "data"
     even = table.layers(to_scale=False)
     assert "Values stand at equal distances." in even.text()
-    with pytest.raises(UnknownColumnError, match="Did you mean"):
+    with pytest.raises(UnknownColumnError):
         table.layers("nn")
     nested = catalog.create_table("db.n", pa.schema([("l", pa.list_(pa.int64())), ("v", pa.string())]))
     assert nested.layers().picture.collected.axis.column == "v"

@@ -68,7 +68,7 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
     ingest.maintenance.compact(rewrite_all=True)
     assert live_delete_files(ingest) == []
     before = heads(main)
-    with pytest.raises(CommitConflictError, match="left 'ingest'"):
+    with pytest.raises(CommitConflictError):
         publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
     assert heads(main) == before
 
@@ -167,7 +167,7 @@ def test_a_target_that_is_named_no_more_is_not_moved(tmp_path: Path, number: int
     main.append(rows("m", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
     before_commit(main, number, lambda: name_no_target(tmp_path))
-    with pytest.raises(PublishRefusedError, match="was removed"):
+    with pytest.raises(PublishRefusedError):
         main.maintenance.publish()
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("late", 1, "x"), ("m", 1, "x")]
     assert main.verify(deep=True).errors == ()

@@ -184,7 +184,7 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
         "db.nested", pa.schema([("s", pa.struct([("x", pa.int64())])), ("n", pa.int64())])
     )
     compact = table.maintenance.compact
-    with pytest.raises(UnknownColumnError, match="Did you mean 'name'"):
+    with pytest.raises(UnknownColumnError):
         compact(sort_by=["nam"])
     with pytest.raises(InvalidArgumentError, match="has no order"):
         nested.maintenance.compact(z_order=["s", "n"])

@@ -225,7 +225,7 @@ def test_the_history_of_main_knows_of_a_rollback(rolled_back: TableMetadata) -> 
 
 def test_the_history_of_a_branch_is_its_line(rolled_back: TableMetadata) -> None:
     assert inspect.history_table(rolled_back, "ingest")["snapshot_id"].to_pylist() == [1, 2]
-    with pytest.raises(SnapshotNotFoundError, match="'ingest'"):
+    with pytest.raises(SnapshotNotFoundError):
         inspect.history_table(rolled_back, "ingst")
 
 

@@ -70,9 +70,9 @@ def test_the_version_hint_of_a_directory_wins_over_newer_files(tmp_path: Path, h
 
 
 def test_a_place_without_a_table_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError, match="no Iceberg table at"):
+    with pytest.raises(TableNotFoundError):
         read_table_metadata(str(tmp_path), {})
-    with pytest.raises(TableNotFoundError, match=r"gone\.metadata\.json"):
+    with pytest.raises(TableNotFoundError):
         read_table_metadata(f"{tmp_path}/gone.metadata.json", {})
 
 

@@ -117,9 +117,9 @@ def test_an_existing_file_is_never_overwritten(place: tuple[FileIO, str]) -> Non
     io, directory = place
     location = f"{directory}/file.avro"
     storage.write_bytes(io, location, b"first")
-    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"):
+    with pytest.raises(AlreadyExistsError):
         storage.write_bytes(io, location, b"second")
-    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"), storage.open_output(io, location):
+    with pytest.raises(AlreadyExistsError), storage.open_output(io, location):
         pass
     assert storage.read_bytes(io, location) == b"first"
 

@@ -105,7 +105,7 @@ def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: 
     """Earlier events of a key count as input rows, although its last event replaces them."""
     events = rows_of(("a", 1, 1), ("a", 1, 2), ("c", 1, 5), ("a", 1, TOO_LARGE), ("b", 1, 9), ("c", 1, TOO_LARGE))
     events = events.append_column("_op", pa.array(["U"] * 6)).append_column("_ts", pa.array(range(6)))
-    with pytest.raises(RowsRefusedError, match="first row 3") as caught:
+    with pytest.raises(RowsRefusedError) as caught:
         table.apply_changes(batched(events))
     assert caught.value.refused["row_index"].to_pylist() == [3, 5]
     result = table.apply_changes(batched(events), on_refused="divert")

@@ -130,7 +130,7 @@ def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(ta
     table.append({"id": 1, "a": 5})
     with table.update_schema() as update:
         update.delete_column("a")
-    with pytest.raises(CommitConflictError, match="Refresh the handle"), other.update_schema() as update:
+    with pytest.raises(CommitConflictError), other.update_schema() as update:
         update.add_column("b", IntegerType())
     with other.refresh().update_schema() as update:
         update.add_column("b", IntegerType())
@@ -150,14 +150,14 @@ def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     with other.update_schema() as theirs:
         theirs.delete_column("a")
     move(table)
-    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+    with pytest.raises(CommitConflictError):
         column.commit()
     assert table.refresh().schema.names == SCHEMA.names
     field = table.update_spec().add_field("name", "identity", "by_name")
     with other.refresh().update_spec() as theirs:
         theirs.add_field("id", "identity", "by_id")
     move(table)
-    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+    with pytest.raises(CommitConflictError):
         field.commit()
     assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
 

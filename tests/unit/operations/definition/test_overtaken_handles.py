@@ -78,7 +78,7 @@ def test_a_column_that_something_names_meanwhile_stays(catalog: tf.Catalog, tabl
     change, other = CHANGES_OF_COLUMNS[name]
     behind = catalog.load_table("db.t")
     other(table)
-    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+    with pytest.raises(CommitConflictError):
         change(behind)
     assert behind.refresh().schema == SCHEMA
     behind.append({"id": 2, "v": 3})

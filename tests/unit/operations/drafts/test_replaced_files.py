@@ -182,7 +182,7 @@ def test_rows_outside_of_a_partition_are_refused_one_by_one(catalog: tf.Catalog)
     table = ranged(catalog)
     table.append(rows(12))
     given = rows(18, 25, 40, 11, 9)
-    with pytest.raises(RowsRefusedError, match="3 of 5 rows") as caught:
+    with pytest.raises(RowsRefusedError) as caught:
         table.replace_partition(given, "[10, 20)")
     report = caught.value.refused.to_pylist()
     assert [each["row_index"] for each in report] == [1, 2, 4]
@@ -197,7 +197,7 @@ def test_the_default_partition_is_replaced(catalog: tf.Catalog) -> None:
     """RP-10, RP-19: all that no bound covers, on every side."""
     table = ranged(catalog, default=True)
     table.append(rows(-5, 5, 40, 70))
-    with pytest.raises(RowsRefusedError, match="1 of 2 rows") as caught:
+    with pytest.raises(RowsRefusedError) as caught:
         table.replace_partition(rows(15, 45), "default")
     assert caught.value.refused["reason"].to_pylist() == ["lies outside the default partition"]
     table.replace_partition(rows(45), "default")

@@ -98,7 +98,7 @@ def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
     table.append([{"at": pd.Timestamp(7_000)}])
     with pytest.raises(RowsRefusedError):
         table.append([{"at": pd.Timestamp(7_777)}])
-    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+    with pytest.raises(InvalidKeyError):
         table.delete_prefix({"at": pd.Timestamp(7_777)})
-    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+    with pytest.raises(InvalidKeyError):
         table.get((pd.Timestamp(7_777),))

@@ -144,6 +144,6 @@ def test_a_constraint_that_comes_meanwhile_is_a_conflict(table: tf.Table) -> Non
         other.add_check("positive", "n >= 0")
         move(*arguments)  # type: ignore[arg-type]
 
-    with replaced(move, late), pytest.raises(CommitConflictError, match="CHECK constraints were changed"):
+    with replaced(move, late), pytest.raises(CommitConflictError):
         cherrypick(table.iceberg, "main", bad)
     assert live_values(table.refresh(), "n") == [1]

@@ -112,7 +112,7 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
     assert files.items() <= {file.file_path: file.sequence_number for file in live_data_files(table)}.items()
     table.append(rows(9))
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
-    with pytest.raises(SnapshotNotFoundError, match="nothing was retired"):
+    with pytest.raises(SnapshotNotFoundError):
         table.range_partitions.restore(retired.tag)
 
 

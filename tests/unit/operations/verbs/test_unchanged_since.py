@@ -128,7 +128,7 @@ def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None
     gone = table.snapshot_id
     table.rollback(snapshot_id=first)
     for unknown in (gone, 12345):
-        with pytest.raises(ScopeChangedError, match="does not lead back"):
+        with pytest.raises(ScopeChangedError):
             table.delete_prefix({"customer": "ann"}, if_unchanged_since=unknown)
 
 

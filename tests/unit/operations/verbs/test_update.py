@@ -125,7 +125,7 @@ def test_what_cannot_be_set(table: tf.Table) -> None:
             table.update("true", set={"a": expression})
     with pytest.raises(InvalidArgumentError, match="Text stands in single quotes"):
         table.update("true", set={"text": "hello"})
-    with pytest.raises(SchemaMismatchError, match="decimal"):
+    with pytest.raises(SchemaMismatchError):
         table.update("true", set={"a": "a + 0.5"})
     with pytest.raises(InvalidArgumentError, match="at least one"):
         table.update("true", set={})
