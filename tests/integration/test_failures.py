@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat import errors
@@ -26,8 +27,7 @@ SCHEMA = pa.schema(
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "part"], partition_by=["bucket(2, id)"])
     table.append(pa.table({"id": [1, 2], "part": ["a", "b"], "small": [1, 2]}, schema=SCHEMA.set(1, _required("part"))))
     return table

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.expressions import And, EqualTo
 
 import tableformat as tf
@@ -30,9 +31,7 @@ ROWS = pa.table({"id": [1], "at": [dt.datetime(2026, 1, 2)], "day": [dt.date(202
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> tf.Catalog:
-    lake = tf.open_catalog(f"{tmp_path}/lake")
-    lake.create_namespace("db")
-    return lake
+    return new_lake(f"{tmp_path}/lake")
 
 
 @pytest.fixture

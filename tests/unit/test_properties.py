@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.expressions import GreaterThan
 from pyiceberg.table.update import SetPropertiesUpdate
 
@@ -28,9 +29,7 @@ WHERE = GreaterThan("price", 0).model_dump_json()
 
 @pytest.fixture
 def catalog(tmp_path) -> tf.Catalog:
-    lake = tf.open_catalog(f"{tmp_path}/lake")
-    lake.create_namespace("db")
-    return lake
+    return new_lake(f"{tmp_path}/lake")
 
 
 @pytest.fixture

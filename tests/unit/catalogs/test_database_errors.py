@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
@@ -54,8 +55,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tf.Table]:
     options = {"uri": f"sqlite:///{tmp_path}/catalog.db"}
     if request.param == "sql":
         options |= {"type": "sql", "warehouse": f"file://{tmp_path}/lake"}
-    with tf.open_catalog("prod" if request.param == "sql" else f"{tmp_path}/lake", **options) as catalog:
-        catalog.create_namespace("db")
+    with new_lake("prod" if request.param == "sql" else f"{tmp_path}/lake", **options) as catalog:
         table = catalog.create_table("db.t", ROWS.schema, key=["id"], properties={"format-version": "2"})
         table.append(ROWS)
         yield table
@@ -137,8 +137,7 @@ def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: s
 
 def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
     """LK-29: nothing was applied, so that the files of the commit go; only a lock is waited for again."""
-    with tf.open_catalog(f"{tmp_path}/lake") as catalog:
-        catalog.create_namespace("db")
+    with new_lake(f"{tmp_path}/lake") as catalog:
         properties = {"commit.retry.num-retries": "2", "commit.retry.max-wait-ms": "1"}
         table = catalog.create_table("db.t", ROWS.schema, key=["id"], properties=properties)
         before = sorted((tmp_path / "lake" / "db").rglob("*.*"))
@@ -155,8 +154,7 @@ def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
 def test_another_process_that_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-29: reads go on."""
     monkeypatch.setattr(sqlite_engine, "BUSY_TIMEOUT_SECONDS", 0)
-    with tf.open_catalog(f"{tmp_path}/lake") as catalog:
-        catalog.create_namespace("db")
+    with new_lake(f"{tmp_path}/lake") as catalog:
         file = tmp_path / "lake" / "catalog.db"
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
             connection.execute("BEGIN EXCLUSIVE")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from typer.testing import CliRunner
 
 import tableformat as tf
@@ -31,8 +32,7 @@ def test_a_file_uri_is_the_directory_that_it_names(
 
 @pytest.mark.parametrize("prefix", ["file:", "file://"])
 def test_the_command_line_and_a_pickle_open_the_same_directory(tmp_path: Path, prefix: str) -> None:
-    catalog = tf.open_catalog(f"{prefix}{tmp_path}/lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{prefix}{tmp_path}/lake")
     assert pickle.loads(pickle.dumps(catalog)).list_namespaces() == ["db"]
     result = CliRunner().invoke(app, ["--catalog", f"{prefix}{tmp_path}/lake", "query", "SELECT 7 AS n"])
     assert (result.exit_code, "7" in result.output) == (0, True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import event
 
@@ -195,8 +196,7 @@ def test_a_catalog_file_apart_from_the_tables(tmp_path: Path) -> None:
     """LK-28: if the catalog's directory is gone, a pickled catalog does not create it. A catalog with a relative path
     follows it regardless of the working directory of the process."""
     options = {"catalog_file": str(tmp_path / "apart" / "names.db")}
-    with tf.open_catalog(str(tmp_path / "lake"), **options) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake", **options) as catalog:
         pickled = pickle.dumps(catalog)
         (tmp_path / "apart").rename(tmp_path / "gone")
         with pytest.raises(StorageError, match=r"names\.db is not there"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -49,8 +50,7 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
     tmp_path: Path, call: Callable[[tf.Table], Any], how: str
 ) -> None:
     """LK-17"""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         old = catalog.create_table("db.t", SCHEMA, key=["id"])
         old.append(pa.table({"id": [1, 2]}))
         if how == "dropped":
@@ -68,8 +68,7 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
 
 def test_a_table_gets_no_directory_of_one_that_was_renamed(tmp_path: Path) -> None:
     """LK-18: orphan removal used to be rejected for both tables."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     first = catalog.create_table("db.a_%", pa.schema({"id": pa.int64()}))
     first.append(pa.table({"id": [1]}))
     renamed = catalog.rename_table("db.a_%", "db.b")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 
@@ -15,8 +16,7 @@ REQUIRED = pa.schema([each.with_nullable(False) for each in SCHEMA])
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     created = catalog.create_table("db.t", SCHEMA, key=["year", "id"], range_partitions=years)
     created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, SCHEMA))
@@ -74,8 +74,7 @@ def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> 
 
 def table_by_year(directory: Path) -> tf.Table:
     """A table with a column outside the key that can be dropped."""
-    catalog = tf.open_catalog(str(directory / "by_year"))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "by_year")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     created = catalog.create_table("db.t", REQUIRED, key=["id"], range_partitions=years)
     created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, REQUIRED))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cli_lake import TABLE, Lake, make_lake
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.cli import confirm
@@ -216,8 +217,7 @@ class TestDemo:
 
 
 def test_table_without_a_key(tmp_path: Path) -> None:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         catalog.create_table("db.log", pa.schema([pa.field("line", pa.string())])).append(
             pa.table({"line": ["a", "b"]})
         )

@@ -15,6 +15,7 @@ import pytest
 import typer.main
 from cli_lake import TABLE, Lake, make_lake
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.cli import confirm, running
@@ -212,8 +213,7 @@ class TestCompact:
         assert ill.json("compact", "db.t")["removed_range_delete_files_count"] > 0
 
     def test_order_of_the_rows(self, tmp_path: Path) -> None:
-        with tf.open_catalog(str(tmp_path)) as catalog:
-            catalog.create_namespace("db")
+        with new_lake(tmp_path) as catalog:
             table = catalog.create_table("db.t", pa.schema([("a, b", pa.int64()), ("c", pa.int64())]))
             for number in (1, 2):
                 table.append(pa.table({"a, b": [number], "c": [-number]}))
@@ -362,8 +362,7 @@ class TestRemoveOrphanFiles:
 def test_apply_retention(tmp_path: Path) -> None:
     """MT-107: asks first, shows the rules, and deletes nothing in a dry run."""
     lake = Lake(tmp_path / "lake")
-    with tf.open_catalog(str(lake.directory)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(lake.directory) as catalog:
         days = pa.table({"day": pa.array([0, 100_000], pa.date32())})
         table = catalog.create_table("db.days", days.schema, properties={"tableformat.retain": "day: 30 days"})
         table.append(days)

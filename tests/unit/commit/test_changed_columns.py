@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import StringType
 
 import tableformat as tf
@@ -24,8 +25,7 @@ ROWS = [{"a": 1, "b": 2, "note": "p"}, {"a": 2, "b": 1, "note": None}, {"a": 3, 
 
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", SCHEMA, key=["a", "b"], properties={"format-version": request.param})
     made.append(rows(*ROWS))
     return made

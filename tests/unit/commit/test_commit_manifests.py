@@ -23,6 +23,7 @@ from commit_tables import (
     range_delete,
     reachable_metadata_files,
 )
+from new_lakes import new_lake
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
@@ -333,8 +334,7 @@ def rewrite_old_partitions(found: tf.Table) -> None:
 
 def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path) -> None:
     """FM-30: the newest schema that has the source column determines the type of its partition values."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         found = partitioned_by_a_dropped_column(catalog, "t", pa.int32(), [1])
         with found.update_schema() as update:
             update.update_column("p", LongType())

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
@@ -29,8 +30,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note",
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 and 2."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     properties = {**FAST_RETRIES, "format-version": request.param}
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
     created.append(rows_of(1, 2))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import IcebergBaseModel
 
@@ -32,8 +33,7 @@ def whole(metadata: TableMetadata) -> Any:
 def test_content_is_that_of_the_model(tmp_path: Path, version: int) -> None:
     """Snapshots that are added and that expire, the oldest ones and others; two tables by turns, and a table that is
     loaded again."""
-    with tf.open_catalog(str(tmp_path)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         properties = {"format-version": str(version), "write.metadata.compression-codec": "none"}
         one, other = (catalog.create_table(f"db.{name}", SCHEMA, key=["id"], properties=properties) for name in "ab")
         assert parsed(one.metadata)["snapshots"] == []

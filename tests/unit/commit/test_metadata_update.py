@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
@@ -20,7 +21,6 @@ from pyiceberg.table.update import (
     _TableMetadataUpdateContext,
 )
 
-import tableformat as tf
 from tableformat.commit.metadata_update import apply_updates
 from tableformat.errors import SnapshotNotFoundError
 
@@ -28,8 +28,7 @@ from tableformat.errors import SnapshotNotFoundError
 @pytest.fixture(params=[2, 3])
 def metadata(request: pytest.FixtureRequest, tmp_path: Path) -> TableMetadata:
     """Metadata of a table with two snapshots, a branch and a tag."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         properties = {"format-version": str(request.param)}
         table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=properties)
         for number in range(2):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
 from long_forms import crossed
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, DuplicateKeyError
@@ -41,8 +42,7 @@ MOVES: dict[str, Callable[[tf.Table, int], Any]] = {
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """The branch b with ids 1 to 3 in one file, and `main`, which has no writer."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     properties = {**FAST_RETRIES, "format-version": request.param}
     main = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
     main.append(rows_of(1, 2, 3))

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AssertRefSnapshotId, TableRequirement
 from pyiceberg.types import LongType
@@ -20,8 +21,7 @@ from tableformat.maintenance.expiry.expired_metadata import UnneededMetadata, un
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", pa.schema({"id": pa.int64()}))
     made.append(pa.table({"id": [1]}))
     return made.create_tag("first")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.commit.writer_progress import PROGRESS_KEYS
 
 PROGRESS = {
@@ -32,9 +33,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(tmp_path)
 
 
 def written_by_a_stream(catalog: Catalog, version: str = "2") -> Table:

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from new_lakes import new_lake
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
@@ -41,8 +42,7 @@ COLUMN = {name: pl.col(name) for name in ROWS.column_names}
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("polars") / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path_factory.mktemp("polars") / "lake")
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     return table
@@ -144,8 +144,7 @@ FLOATS = pa.array([0.1, 0.5, 3.0, None], pa.float32())
 
 @pytest.fixture(scope="module")
 def floats(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("floats") / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path_factory.mktemp("floats") / "lake")
     table = catalog.create_table("db.t", pa.schema([("row", pa.int64()), ("f", pa.float32())]))
     table.append(pa.table({"row": range(4), "f": FLOATS}))
     return table
@@ -200,8 +199,7 @@ def test_arrow_expressions_that_cannot_be_said_are_refused(table: tf.Table) -> N
 
 
 def test_every_verb_with_a_filter_takes_them(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     table.delete(pl.col("i") == 1)

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidPredicateError
@@ -40,8 +41,7 @@ def all_rows() -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["u", "n"])
     created.append(all_rows())
     return created

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from commit_tables import FaultyCatalog
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 from v3_tables import ids, new_table, rows, vectors
 
@@ -203,8 +204,7 @@ def test_row_ids_that_another_commit_assigned_meanwhile_are_kept(faulty: FaultyC
 
 def test_a_table_that_states_no_next_row_id_begins_with_zero(tmp_path: Path) -> None:
     """FM-20: some writers leave it out of the metadata of a new table."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         made = new_table(catalog, 3)
         document = json.loads(Path(made.iceberg.metadata_location.removeprefix("file://")).read_text())
         del document["next-row-id"]

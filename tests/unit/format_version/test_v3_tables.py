@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -92,8 +93,7 @@ def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
 
 def test_a_catalog_that_cannot_write_version_3_says_so(tmp_path: Path) -> None:
     warehouse = {"uri": f"sqlite:///{tmp_path}/other.db", "warehouse": f"file://{tmp_path}/other"}
-    with tf.open_catalog("other", type="sql", **warehouse) as catalog:
-        catalog.create_namespace("db")
+    with new_lake("other", type="sql", **warehouse) as catalog:
         with pytest.raises(UnsupportedFeatureError, match="catalog 'other' does not take tables of format version 3"):
             catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
         assert not catalog.table_exists("db.t")

@@ -25,13 +25,6 @@ COLUMNS_TYPE = LongType()
 COLUMNS = pa.schema([("k", pa.int64()), ("n", pa.int64())])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def rows(*keys: int) -> pa.Table:
     return pa.table({"k": pa.array(keys, pa.int64()), "n": pa.array(keys, pa.int64())})
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import Meanwhile, another_handle, five_files, keyed_table, rows, table_of
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
@@ -121,8 +122,7 @@ def test_files_that_the_handle_has_not_seen_are_compacted_too(tmp_path: Path) ->
 
 
 def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("v", pa.int64()), ("tags", pa.list_(pa.string()))]))
     for value in range(5):
         table.append(pa.table({"v": [value, -value], "tags": [["x", None], None]}))
@@ -134,8 +134,7 @@ def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
 
 def test_nested_renamed_added_and_dropped_columns(tmp_path: Path) -> None:
     """The new file is in the newest schema; field ids are kept at every level."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     nested = pa.struct([("x", pa.int32()), ("words", pa.list_(pa.string()))])
     schema = pa.schema(
         [
@@ -212,8 +211,7 @@ def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
 
 def test_file_without_any_column_of_the_table(tmp_path: Path) -> None:
     """FM-21, MT-43: every column that it has was dropped; its rows are rows all the same."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("a", pa.int64())]))
     for start in range(5):
         table.append(pa.table({"a": [start, start + 10]}))

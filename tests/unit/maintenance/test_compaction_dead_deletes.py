@@ -17,6 +17,7 @@ from maintenance_tables import (
     rows,
     unnamed_position_delete,
 )
+from new_lakes import new_lake
 from published_tables import TARGET, branched, opened
 
 import tableformat as tf
@@ -246,8 +247,7 @@ def test_publish_target_with_dead_deletes_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_retired_range_comes_back_without_its_deleted_rows(tmp_path: Path, version: int) -> None:
     """RP-13, MT-95: the deletes that its rows had met were dropped while it was away."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([("n", pa.int64()), ("id", pa.int64())])
     table = catalog.create_table(
         "db.t",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import BooleanType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 
 import tableformat as tf
@@ -47,8 +48,7 @@ def rows(ids: range) -> pa.Table:
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """Ids 0 to 99 in two files; ids from 50 on are deleted."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"])
     created.append(rows(range(60)))
     created.append(rows(range(60, 100)))
@@ -225,8 +225,7 @@ def test_many_values_are_estimated_and_sketches_united() -> None:
 
 def test_uuids_are_counted(tmp_path: Path) -> None:
     """SP-39: PyArrow has no kernel for distinct values of its UUID type, and the job used to stop at such a column."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.uuid()), ("bytes", pa.binary(3))]))
     ids = [uuid.UUID(int=number) for number in (0, 2**127, 2**127)]
     table.append([{"id": each, "bytes": b"abc"} for each in (*ids, None)])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.errors import ForeignWriterWarning
 from tableformat.maintenance.expiry.flink_history import warn_where_flink_stops
 
@@ -23,9 +24,7 @@ def of_checkpoint_before(summary: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(tmp_path)
 
 
 def written_by_flink(catalog: Catalog, version: str = "3") -> Table:

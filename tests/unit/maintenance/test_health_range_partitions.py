@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import tableformat as tf
@@ -14,13 +12,6 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def findings(table: tf.Table) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import commit_deletes
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError
@@ -37,8 +38,7 @@ def _computed(table: tf.Table) -> pa.Table:
 
 def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SP-33: the snapshot expired while its file was written."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1, 2], "v": [3, 4]})
     table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
     table.append(rows)
@@ -65,8 +65,7 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
     """SP-33: live files and rows of each partition by kind, and the last snapshot that changed it."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("part", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
     properties = {"format-version": str(version)}
     table = catalog.create_table("db.t", schema, key=["part", "v"], partition_by=["part"], properties=properties)
@@ -114,8 +113,7 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
 
 def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
     """DA-3: one partition of NaN, two of 0.0 and -0.0; in the metadata table and the summary too."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [math.nan, 0.0, -0.0], "v": [1, 2, 3]})
     table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
     for _ in range(2):
@@ -140,8 +138,7 @@ def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
 
 def test_of_what_expired_nobody_knows_when_it_came(tmp_path: Path) -> None:
     """SP-33"""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1], "v": [3]})
     table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
     table.append(rows)

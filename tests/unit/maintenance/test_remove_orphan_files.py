@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import KEYED, another_handle, keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -112,8 +113,7 @@ def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
 
 def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
     """MT-50: a table in the catalog's own directory; the catalog's file and everything unknown stay."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", KEYED, key=["id1", "id2"], location=f"file://{tmp_path / 'lake'}")
     table.append(rows("a", [1]))
     age_everything(table)
@@ -192,8 +192,7 @@ def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_file
 def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) -> None:
     """MT-52: registered elsewhere, perhaps; its files would all look like orphans."""
     table = busy_table(tmp_path)
-    elsewhere = tf.open_catalog(str(tmp_path / "elsewhere"))
-    elsewhere.create_namespace("db")
+    elsewhere = new_lake(tmp_path / "elsewhere")
     foreign = elsewhere.create_table("db.f", KEYED, location=f"{table.location}/data/f")
     foreign.append(rows("f", [1]))
     age_everything(table)

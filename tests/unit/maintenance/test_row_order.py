@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder
 from pyiceberg.transforms import IdentityTransform
@@ -90,8 +91,7 @@ def test_default_places_of_nulls_are_icebergs() -> None:
 
 def points(tmp_path: Path, *, version: int = 2, properties: dict[str, str] | None = None) -> tf.Table:
     """1,024 points of a grid in 4 files, in no order, and a row of nulls; names begin alike."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     given = {"format-version": str(version), **(properties or {})}
     table = catalog.create_table("db.points", POINTS, properties=given)
     a, b = (each.ravel() for each in np.meshgrid(np.arange(32), np.arange(32)))
@@ -131,8 +131,7 @@ def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int)
 def test_files_in_z_order_are_not_in_the_order_of_the_table(tmp_path: Path) -> None:
     """MT-93: other readers take the sort order id for sorted rows; a longer order by columns keeps it, a shorter one
     does not."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", POINTS)
     table.append(pa.table({"a": [2, 1], "b": [1, 2], "name": ["x", "y"], "v": [1.0, 2.0]}))
     with table.iceberg.update_sort_order() as update:
@@ -200,8 +199,7 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
 
 def test_a_key_is_the_order_of_its_table(tmp_path: Path) -> None:
     """MT-93, FM-6: its leading columns may be named; the files keep the marker."""
-    with tf.open_catalog(str(tmp_path)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         table = catalog.create_table("db.t", POINTS, key=["a", "name"])
         for number in (2, 1):
             table.append(pa.table({"a": [number], "b": [0], "name": ["x"], "v": [0.0]}))

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
@@ -180,8 +181,7 @@ def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
 
 def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
     """MT-60, RP-11: one over numbers, and ranges without a window, are left out of a run."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
     windows: dict[str, dict[str, Any]] = {"numbers": {"step": 10, "retain": 20}, "none": {}}
     for name, window in windows.items():
@@ -196,8 +196,7 @@ def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
 
 def test_a_window_over_days_moves(tmp_path: Path) -> None:
     """MT-60, RP-11"""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("day", pa.date32(), nullable=False)])
     begin = dt.date(2020, 1, 1)
     days = tf.RangePartitions(on=["day"], bounds=[(begin, begin + dt.timedelta(days=9))], step="1 day", retain="2 days")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from damaged_tables import alter_files, path_of, rewrite_rows, the_finding
 from maintenance_tables import commit_deletes, keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -20,8 +21,7 @@ from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
 def created(directory: Path, schema: pa.Schema, *partition_by: str) -> tf.Table:
-    catalog = tf.open_catalog(directory / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "lake")
     return catalog.create_table("db.t", schema, partition_by=list(partition_by))
 
 

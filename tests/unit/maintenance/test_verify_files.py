@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from damaged_tables import alter_files, flip, kinds, path_of, rewrite_rows, the_finding
 from maintenance_tables import KEYED, commit_deletes, keyed_table, rows, unnamed_position_delete
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_span_table
@@ -84,8 +85,7 @@ ALL_TYPES = pa.table(
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
     """MT-74: NaN, -0.0, nulls, bounds that were shortened, structs that are null, columns inside lists."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, properties={"format-version": str(version)})
     table.append(ALL_TYPES)
     found = table.verify(deep=True)
@@ -94,8 +94,7 @@ def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
 
 
 def test_wider_types_and_dropped_columns_are_clean(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, partition_by=["bucket(4, small)", "amount"])
     table.append(ALL_TYPES)
     with table.update_schema() as update:
@@ -138,8 +137,7 @@ class TestRows:
         assert (finding.file, told in finding.what) == (only_data_file(table).file_path, True), finding.what
 
     def test_nulls_and_nans(self, tmp_path: Path) -> None:
-        catalog = tf.open_catalog(str(tmp_path / "lake"))
-        catalog.create_namespace("db")
+        catalog = new_lake(tmp_path / "lake")
         table = catalog.create_table("db.t", pa.schema([("x", pa.float64())]))
         table.append(pa.table({"x": [1.0, 2.0, 3.0]}))
         file = only_data_file(table)
@@ -235,8 +233,7 @@ class TestPartitions:
         assert "has a row of" in finding.what
 
     def test_times_and_nulls(self, tmp_path: Path) -> None:
-        catalog = tf.open_catalog(str(tmp_path / "lake"))
-        catalog.create_namespace("db")
+        catalog = new_lake(tmp_path / "lake")
         schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.float64())])
         table = catalog.create_table("db.t", schema, partition_by=["day(ts)", "x"])
         moments = [dt.datetime(1969, 12, 31, 23), None, dt.datetime(2024, 2, 29)]

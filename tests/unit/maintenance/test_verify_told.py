@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from damaged_tables import alter_entries, alter_manifests, kinds, path_of, the_finding
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
@@ -44,8 +45,7 @@ def test_a_partition_of_nan_is_where_the_summary_leaves_room(
     tmp_path: Path, contains_nan: bool | None, is_sound: bool
 ) -> None:
     """MT-72: bounds do not cover NaN, and older writers do not record it."""
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema({"x": pa.float64()})
     table = catalog.create_table("db.t", schema, partition_by=["x"])
     table.append(pa.table({"x": [math.nan, 1.0]}, schema=schema))

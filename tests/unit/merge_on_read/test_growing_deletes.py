@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -16,8 +17,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("k", pa.string(
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     table.append(pa.table({"id": range(10), "k": [f"k{n % 5}" for n in range(10)], "v": range(10)}, schema=SCHEMA))
     return table
@@ -25,8 +25,7 @@ def table(tmp_path: Path) -> tf.Table:
 
 def test_a_promoted_column_is_looked_up_anew(tmp_path: Path) -> None:
     """DA-6: the rows that a delete applies to depend on the current type of its column."""
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32())]))
     table.append(pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int32())}))
     table.delete_rows(pa.table({"n": pa.array([1], pa.int32())}))

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -18,7 +19,6 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotLogEntry, Sum
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestampType, UUIDType
 
-import tableformat as tf
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata import metadata_tables as inspect
 from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, DataFile, DeleteFile, FileContent
@@ -168,8 +168,7 @@ def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
 
 def test_partitions_of_several_specs_are_one_where_all_fields_agree(tmp_path: Path) -> None:
     """The row has the spec of the file that was added last."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", schema, partition_by=["v"])
     one = pa.table({"id": [1, 2], "v": ["a", None]}, schema=schema)

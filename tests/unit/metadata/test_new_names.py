@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -41,8 +42,7 @@ BAD_PARTS = [
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> tf.Catalog:
-    opened = tf.open_catalog(str(tmp_path / "a" / "b" / "lake"))
-    opened.create_namespace("db")
+    opened = new_lake(tmp_path / "a" / "b" / "lake")
     opened.create_table("db.t", SCHEMA, key=["a"]).append(pa.table({"a": [1]}, schema=SCHEMA))
     return opened
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.metadata.own_handle import own_handle
@@ -15,8 +16,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     return catalog.create_table("db.t", SCHEMA, key=["id"])
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+from new_lakes import new_lake
 
-import tableformat as tf
 from spark_ext.service.wire.partition_type import default_fields_of_specs, grouping_type
 from tableformat.metadata.partition_column import partition_column, partition_labels
 
 
 def test_fields_of_one_name_and_a_field_that_was_renamed(tmp_path: Path) -> None:
     """SP-40: what a scan reports is looked up in the struct by what that calls it."""
-    lake = tf.open_catalog(str(tmp_path))
-    lake.create_namespace("db")
+    lake = new_lake(tmp_path)
     table = lake.create_table("db.t", pa.schema([("id", pa.int64())]), partition_by=["bucket(4, id)"])
     [first] = table.metadata.spec().fields
     with table.update_spec() as update:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.metadata import TableMetadata
 
 import tableformat as tf
@@ -17,8 +18,7 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
-    with tf.open_catalog(str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
+    with new_lake(tmp_path / "lake") as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.metadata.columns import raw_manifest, read_columns, stored_manifests
@@ -31,8 +32,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(f"{tmp_path}/lake/")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{tmp_path}/lake/")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False)]), key=["id"])
     table.append(pa.table({"id": [1, 2]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
     return table

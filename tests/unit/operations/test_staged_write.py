@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
@@ -17,8 +18,7 @@ SCHEMA = pa.schema([pa.field("day", pa.int32(), nullable=False), pa.field("id", 
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["day", "id"], partition_by=["day"])
     created.append(rows(*((day, 0) for day in range(6))))
     return created

@@ -33,13 +33,6 @@ FILES, ROWS = 20, 50
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def rows_of(file: int) -> pa.Table:
     """Rows whose ids are interleaved with the ids of every other file."""
     numbers = np.arange(ROWS) * FILES + file

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.scan.duckdb_dataset import DuckDBDataset
@@ -50,8 +51,7 @@ print(tf.open_catalog(sys.argv[1]).load_table("db.t").scan().to_dataset().to_tab
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """Ids 0 to 11 in three files. Id 2 is deleted from the first file, and ids 6 and 7 from the second."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", SCHEMA, key=["id"])
     for start in range(0, 12, 4):
         made.append(pa.Table.from_pylist(ROWS[start : start + 4], schema=SCHEMA))
@@ -122,8 +122,7 @@ def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
 @pytest.mark.parametrize("above", [2, 99])
 def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Path, above: int) -> None:
     """If no row of a batch was left, PyArrow could not create the empty batch."""
-    catalog = tf.open_catalog(str(tmp_path / "uuids"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "uuids")
     schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])
     storage = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.binary(16))]))])
     made = catalog.create_table("db.u", schema)

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.scan import reader
@@ -19,8 +20,7 @@ _ROWS, _GROUP = 200_000, 5_000
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """One file that is not read whole, of forty row groups."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     made = catalog.create_table("db.t", schema, properties={"write.parquet.row-group-limit": str(_GROUP)})
     numbers = pa.array(range(_ROWS))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from v3_tables import ids, new_catalog, new_table, rows
 
 import tableformat as tf
@@ -101,8 +102,7 @@ def test_row_ids_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> N
 
 def test_rows_of_which_a_filter_says_nothing_stay(tmp_path: Path) -> None:
     """DA-1: null is neither above 2 nor another value than 3."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("v", pa.int64())]))
     table.append(pa.table({"id": [1, 2, 3, 4], "v": [1, None, 3, 4]}))
     assert table.delete("v > 3", mode="scan").deleted_row_count == 1

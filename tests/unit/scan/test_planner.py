@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from scan_tables import TableBuilder, partitioned
 
-import tableformat as tf
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
@@ -62,8 +62,7 @@ def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_which_every_file_is_gone_has_no_partition(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(f"{tmp_path}/")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{tmp_path}/")
     schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
     partitioned_table = catalog.create_table("db.t", schema, partition_by=("p",))
     partitioned_table.append(pa.table({"p": ["a"], "id": [1]}, schema=schema))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import PARQUET, DataFile
@@ -53,8 +53,7 @@ def test_a_range_delete_and_its_changes(
             )
         )
     zone = None if in_table.tz is None else dt.UTC
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", pa.schema([("at", in_table), ("n", pa.int64())]), key=["at"])
         commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=tuple(added)))
         table.refresh()

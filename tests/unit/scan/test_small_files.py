@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from maintenance_tables import commit_deletes
+from new_lakes import new_lake
 from pyiceberg.expressions import AlwaysTrue, GreaterThanOrEqual
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 from resolve_tables import data_file, metadata_of, with_ids, write
 
-import tableformat as tf
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask
@@ -85,8 +85,7 @@ def test_a_dropped_field_of_a_struct_that_deletes_go_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
 ) -> None:
     """DA-6: the field is read to find the rows, and is not part of the struct that is returned."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     struct = pa.struct([("x", pa.string()), ("y", pa.int64())])
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", struct)]))
     for start in (0, 2):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from spark_ext.service.executors import JvmRunner, LargeOnExecutors
@@ -115,8 +116,7 @@ def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_rows_are_carried_by_tasks(tmp_path: Path, version: str) -> None:
     """SP-86: they are the rows, and have the ids, that the driver writes; a task that fails leaves no file."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     properties = {"format-version": version, "write.delete.mode": "copy-on-write"}
     tables = []
     for name in ("here", "there", "failed"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.cached_property import cached_property
@@ -26,8 +27,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
 def made(directory: Path, name: str) -> tf.Table:
-    catalog = tf.open_catalog(str(directory / name))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / name)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     table.append(pa.table({"id": [1]}, schema=SCHEMA))
     return table

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files, live_files
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
 def test_live_files_are_those_of_the_handles_snapshot(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     assert live_files(table) == []
     table.append(pa.table({"id": [1, 2]}, schema=SCHEMA))

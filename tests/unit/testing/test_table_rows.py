@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.testing.table_rows import live_rows, live_tuples, live_values, sorted_rows
@@ -19,8 +20,7 @@ SCHEMA = pa.schema(
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """Ids 3 and 1 in one file, 2 and 4 in a second one; 4 is deleted."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"])
     created.append(pa.table({"id": [3, 1], "name": ["a", None], "v": [math.inf, 0.5]}, schema=SCHEMA))
     created.append(pa.table({"id": [2, 4], "name": ["b", "b"], "v": [None, 1.0]}, schema=SCHEMA))

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, NestedField, StringType, StructType
 
@@ -30,9 +31,7 @@ METRICS = "write.metadata.metrics."
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> tf.Catalog:
-    lake = tf.open_catalog(f"{tmp_path}/lake")
-    lake.create_namespace("db")
-    return lake
+    return new_lake(f"{tmp_path}/lake")
 
 
 def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) -> dict[str, tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
@@ -29,9 +30,7 @@ def bare(row: int) -> pa.Table:
 
 
 def catalog_at(path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(path / "lake")
 
 
 def new_table(catalog: tf.Catalog, version: str, *later: NestedField) -> tf.Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -40,7 +41,6 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 from tableformat.write.data_files.partitions import SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
@@ -153,8 +153,7 @@ def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
 ) -> None:
     """The error used to name a value that the caller had not given, and no column."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(precision, 0))])
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     table = catalog.create_table("db.t", schema, partition_by=["truncate(10, amount)"])
     table.append(pa.table([[1, 2], [Decimal("-99"), None]], schema=schema))
     with pytest.raises(InvalidArgumentError, match="partition field 'amount_trunc' has no value for a row"):
@@ -190,8 +189,7 @@ def test_not_a_number_is_one_partition_across_batches() -> None:
 def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
     """DA-3: if both zeros were in one file, its entry would name one of them, and be wrong about the rows of the
     other."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])
         table = catalog.create_table("db.t", schema, partition_by=["x"])
         table.append(pa.table({"x": [0.0, -0.0, math.nan, 0.0, -0.0, math.nan], "n": range(6)}, schema=schema))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
@@ -25,8 +26,7 @@ OLD = [("a", 1, 0), ("a", 2, 0), ("b", 1, 0)]
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Messages a, of two rows, and b; v is 0."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={"format-version": request.param})
     created.append(rows_of(*OLD))
     return created

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -31,13 +32,6 @@ SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.string()), ("v", pa.float64())
 
 def rows(*ids: int | None) -> pa.Table:
     return pa.table({"id": list(ids), "at": ["x"] * len(ids), "v": [0.5] * len(ids)}, schema=SCHEMA)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    opened = tf.open_catalog(str(tmp_path / "lake"))
-    opened.create_namespace("db")
-    return opened
 
 
 def foreign(catalog: tf.Catalog, *, partition_by: tuple[str, ...] = (), **properties: str) -> Any:
@@ -358,8 +352,7 @@ class TestRowsOfBefore:
         return pa.table({"id": ids, "n": [5] * len(ids)}, schema=self.SCHEMA)
 
     def made(self, tmp_path: Path, version: int = 2, *, has_ranges: bool = False) -> tuple[tf.Catalog, tf.Table]:
-        catalog = tf.open_catalog(str(tmp_path / "lake"))
-        catalog.create_namespace("db")
+        catalog = new_lake(tmp_path / "lake")
         ranges = tf.RangePartitions(on=["n"], bounds=[(0, 20)], step=10) if has_ranges else None
         properties = {"format-version": str(version)}
         table = catalog.create_table("db.t", self.SCHEMA, range_partitions=ranges, properties=properties)

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType, StringType
 
-from tableformat import Table, open_catalog
+from tableformat import Table
 from tableformat.errors import InvalidArgumentError
 
 PLACE = pa.struct([("city", pa.string())])
@@ -22,8 +23,7 @@ OLD = {"id": 1, "v": "old", "place": {"city": "Bonn"}}
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
     """With one file that has no field ids."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
         add(table, tmp_path / "old.parquet", OLD)
         yield table
@@ -118,8 +118,7 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
 
 def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
     """The handle used to add files under the old names, and removed the current names from the mapping."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA)
         held = catalog.load_table("db.t")
         assert isinstance(held, Table)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, StringType
 
@@ -21,8 +22,7 @@ SCHEMA = pa.schema(
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[Table]:
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         yield catalog.create_table("db.t", SCHEMA, key=["id"], partition_by=["bucket(4, p)"])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
@@ -26,8 +27,7 @@ Act = Callable[[tf.Table], Any]
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
-    with tf.open_catalog(str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
+    with new_lake(tmp_path / "lake") as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.merge_on_read.together import batches
@@ -19,8 +20,7 @@ BOTH = {"write.delete.mode": "copy-on-write", "write.update.mode": "copy-on-writ
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 4 in one file, with 4 deleted; ids 5 and 6 in another file."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     created.append(pa.table({"id": [1, 2, 3, 4], "v": list("abcd")}, schema=SCHEMA))
     created.append(pa.table({"id": [5, 6], "v": list("ef")}, schema=SCHEMA))
@@ -58,8 +58,7 @@ def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf
 @pytest.mark.parametrize("name", ["_row_id", "_last_updated_sequence_number"])
 def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, name: str) -> None:
     """FM-20: it was named twice, so that nothing could be changed; the other column of lineage is carried as well."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), (name, pa.int64())])
     table = catalog.create_table("db.t", schema, key=["id"], properties={"format-version": "3", **BOTH})
     table.append(pa.table({"id": [1, 2, 3], name: [10, None, 30]}, schema=schema))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.testing.acts import interrupted_by
@@ -28,8 +29,7 @@ def rows_of(*ids: int, v: str = "old") -> pa.Table:
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 3 in one file."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     created.append(rows_of(1, 2))
     created.append(rows_of(3, v="kept"))

@@ -22,13 +22,6 @@ from tableformat.testing.table_rows import live_tuples, live_values
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def made(catalog: tf.Catalog, version: str = "2", **options: Any) -> tf.Table:
     properties = {"format-version": version, "commit.retry.min-wait-ms": "1"}
     return catalog.create_table("db.t", SCHEMA, key=["n"], properties=properties, **options)

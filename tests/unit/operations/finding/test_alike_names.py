@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,13 +14,6 @@ from tableformat.errors import DuplicateKeyError, InvalidArgumentError, Unsuppor
 
 SCHEMA = pa.schema([("id", pa.int64()), ("Id", pa.int64()), ("v", pa.int64())])
 ROWS = pa.table({"id": [1, 2, 3], "Id": [30, 10, 20], "v": [0, 0, 0]})
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 @pytest.fixture(params=["2", "3"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -37,8 +38,7 @@ def as_keys(keys: list[Key]) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"])
     for step, first in enumerate("abcd"):
         table.append(rows([(first, n) for n in range(10)], f"file {step}"))
@@ -90,8 +90,7 @@ def test_what_is_no_key(table: tf.Table) -> None:
 
 
 def test_a_table_without_a_key_has_no_lookup(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA)
     with pytest.raises(InvalidKeyError):
         table.get(("a", 1))
@@ -109,8 +108,7 @@ def test_keys_of_every_type(tmp_path: Path) -> None:
         "day": (pa.date32(), dt.date(1969, 1, 2)),
         "b": (pa.bool_(), True),
     }
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([(name, kind) for name, (kind, _) in values.items()])
     table = catalog.create_table("db.t", schema, key=list(values))
     key = {name: value for name, (_, value) in values.items()}
@@ -125,8 +123,7 @@ def test_keys_of_every_type(tmp_path: Path) -> None:
 
 def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
     """FM-27: files that hold none of the keys are not planned, once their filters were read."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     name = "write.parquet.bloom-filter-{}.column.id"
     properties = {name.format("enabled"): "true", name.format("fpp"): "0.0001"}
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties=properties)
@@ -141,8 +138,7 @@ def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
 def test_rows_with_a_uuid_inside_of_a_struct(tmp_path: Path) -> None:
     """PyArrow makes no empty table and no null of such a type from Python: lookups, partial upserts and the listing of
     deleted positions stopped with its error."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     inner = pa.struct([("u", pa.uuid())])
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", inner), ("n", pa.int64())])
     table = catalog.create_table("db.t", schema, key=["id"])

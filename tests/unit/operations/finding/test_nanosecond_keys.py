@@ -9,6 +9,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -39,8 +40,7 @@ def rows(kind: pa.DataType) -> Rows:
 @pytest.fixture
 def table(tmp_path: Path, kind: pa.DataType, rows: Rows) -> tf.Table:
     """A table with 1,001 and 5,999 nanoseconds, each in a separate file with these bounds."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("at", kind, nullable=False), ("value", pa.int64()), ("seen", kind)])
     table = catalog.create_table("db.t", schema, key=["at"], properties={"format-version": "3"})
     table.append(rows(1_001))
@@ -92,8 +92,7 @@ def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind:
 
 def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
     """They used to be rounded down to the microsecond."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([pa.field("at", pa.timestamp("us"), nullable=False)]), key=["at"])
     table.append([{"at": pd.Timestamp(7_000)}])
     with pytest.raises(RowsRefusedError):

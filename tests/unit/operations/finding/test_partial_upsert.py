@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -33,8 +34,7 @@ def as_rows(*values: tuple[Any, ...], names: tuple[str, ...] = ("id", "n", "a", 
 
 @pytest.fixture(params=["2", "3"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={"format-version": request.param})
     table.append(as_rows(*STORED))
     return table
@@ -137,8 +137,7 @@ def test_kept_values_meet_constraints_with_the_given_ones(table: tf.Table) -> No
 
 
 def test_keys_and_values_of_every_type(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     key = {
         "u": pa.uuid(),
         "d": pa.decimal128(9, 2),

@@ -16,13 +16,6 @@ from tableformat.testing.table_rows import live_values
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def made(catalog: tf.Catalog, version: str = "2", partition_by: tuple[str, ...] = ()) -> tf.Table:
     options = {"format-version": version}
     return catalog.create_table("db.t", SCHEMA, key=["n"], partition_by=partition_by, properties=options)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
@@ -26,8 +27,7 @@ OF_SPARK = {"tableformat.check.spark": "abs(n) < 7"}
 
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tf.Table]:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         properties = {"format-version": request.param}
         table = catalog.create_table("db.t", SCHEMA, key=["id"], range_partitions=RANGES, properties=properties)
         table.append(rows((1, 1)))

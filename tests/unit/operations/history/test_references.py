@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.errors import AlreadyCommittedError, AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
 from tableformat.operations.history.cherrypick import cherrypick, publish_append, staged_snapshot
 from tableformat.operations.options import CommitOptions
@@ -19,8 +20,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    with open_catalog(str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
+    with new_lake(tmp_path / "lake") as opened:
         yield opened
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UncoveredRowsError
@@ -18,8 +19,7 @@ RANGES = tf.RangePartitions(on=["n"], bounds=[(0, 20)], splits=[10])
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     return catalog.create_table("db.t", SCHEMA, key=["n"])
 
 

@@ -15,13 +15,6 @@ from tableformat.errors import InvalidArgumentError
 SCHEMA = pa.schema([("n", pa.int32()), ("id", pa.int64())])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def made(catalog: tf.Catalog, **properties: str) -> tf.Table:
     ranges = tf.RangePartitions(on=["n"], bounds=[(0, 10)])
     return catalog.create_table("db.t", SCHEMA, key=["n", "id"], range_partitions=ranges, properties=properties)

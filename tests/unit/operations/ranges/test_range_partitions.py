@@ -26,13 +26,6 @@ from tableformat.testing.table_rows import live_values
 SCHEMA = pa.schema([("n", pa.int64()), ("id", pa.int64()), ("v", pa.string())])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def made(catalog: tf.Catalog, name: str = "db.t", **given: Any) -> tf.Table:
     options = {"on": ["n"], "bounds": [(0, 100)], **given}
     return catalog.create_table(name, SCHEMA, key=["n", "id"], range_partitions=tf.RangePartitions(**options))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +20,6 @@ from tableformat.testing.table_files import live_data_files, live_files
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([("n", pa.int64()), ("id", pa.int64())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def made(catalog: tf.Catalog, **given: Any) -> tf.Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 import tableformat as tf
@@ -20,8 +21,7 @@ SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
 
 @pytest.fixture
 def sales(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     table = catalog.create_table("db.sales", SCHEMA, key=["year", "id"], range_partitions=years)
     table.append(rows((2020, 1), (2020, 2), (2021, 3)))

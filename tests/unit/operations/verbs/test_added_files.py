@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import StringType
 
 import tableformat as tf
@@ -24,8 +25,7 @@ NANOS = pa.timestamp("ns")
 
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[..., tf.Table]:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
 
     def make(*partition_by: str, schema: pa.Schema = SCHEMA, version: str = "3") -> tf.Table:
         properties = {"format-version": version}

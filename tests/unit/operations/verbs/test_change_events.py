@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -35,9 +36,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("lake")))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(tmp_path_factory.mktemp("lake"))
 
 
 def new_table(catalog: tf.Catalog, rows: list[tuple[Any, ...]] = (), **options: Any) -> tf.Table:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, InvalidPredicateError, RowsRefusedError
@@ -18,8 +19,7 @@ ROWS = [("a", 1, 1.5, "x"), ("a", 2, None, None), ("b", 1, 2.5, None), ("b", 2, 
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "number"])
     table.append(pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS], SCHEMA))
     table.delete_prefix({"id": "c"})  # Rows that are gone already are not counted.
@@ -78,8 +78,7 @@ def test_counts_what_a_replacement_then_takes(
 
 
 def test_counts_what_the_replacement_of_a_partition_takes(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     schema = pa.schema([("year", pa.int32()), ("id", pa.int64())])
     table = catalog.create_table("db.t", schema, key=["year", "id"], range_partitions=years)

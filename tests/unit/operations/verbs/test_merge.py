@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.deletes.positions import PositionSet
@@ -31,8 +32,7 @@ SMALL = '{"type": "lt", "term": "a", "value": 100}'
 @pytest.fixture(params=["2", "3"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
     """Rows 0 and 2 to 5 in two files; row 1 is deleted by its key."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     for first in (0, 3):
         numbers = [first, first + 1, first + 2]
@@ -191,8 +191,7 @@ def test_new_rows_are_held_against_the_table(table: tf.Table) -> None:
 
 def test_values_keep_their_types(tmp_path: Path) -> None:
     """Copied columns are not passed through DuckDB, which has other types."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     at = dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC)
     columns = {
         "day": pa.array([dt.date(2026, 1, 2)] * 2),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
@@ -29,8 +30,7 @@ PREFIX = ["customer", "order"]
 @pytest.fixture(params=[2, 3])
 def table(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[tf.Table]:
     """Orders ann 1, of two lines, ann 2 and bob 1."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         created = catalog.create_table(
             "db.lines", SCHEMA, key=[*PREFIX, "line"], properties={"format-version": str(request.param)}
         )
@@ -185,8 +185,7 @@ def test_upsert_takes_each_key_once(table: tf.Table) -> None:
 def test_keys_are_unique_across_files_and_beyond_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-67: partitions and spilled keys."""
     monkeypatch.setattr(WriteContext, "key_memory_bytes", 1)
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         columns = pa.schema([("id", pa.int64()), ("day", pa.int64()), ("v", pa.int64())])
         table = catalog.create_table("db.t", columns, key=["id"], partition_by=["day"])
         given = pa.table({"id": [*range(500), 7], "day": [*(n % 5 for n in range(500)), 4], "v": [0] * 501})

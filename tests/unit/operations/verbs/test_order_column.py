@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import DoubleType
 
 import tableformat as tf
@@ -41,8 +42,7 @@ def orders(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
 
 
 def new_table(directory: Path, **properties: str) -> tf.Table:
-    catalog = tf.open_catalog(directory / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "lake")
     properties = {ORDER_COLUMN: "ts", **properties}
     return catalog.create_table("db.orders", COLUMNS, key=["customer", "order"], properties=properties)
 
@@ -375,8 +375,7 @@ def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
 def test_values_of_other_types_are_compared_and_remembered(
     tmp_path: Path, kind: pa.DataType, values: list[Any]
 ) -> None:
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     columns = pa.schema([pa.field("order", pa.int64(), nullable=False), ("ts", kind)])
     table = catalog.create_table("db.orders", columns, key=["order"], properties={ORDER_COLUMN: "ts"})
 

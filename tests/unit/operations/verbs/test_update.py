@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
@@ -31,8 +32,7 @@ SMALL = '{"type": "lt", "term": "a", "value": 100}'
 
 @pytest.fixture(params=["2", "3"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     for first in (0, 3):
         numbers = [first, first + 1, first + 2]
@@ -96,8 +96,7 @@ def test_new_rows_are_held_against_constraints(table: tf.Table) -> None:
 
 
 def test_new_rows_are_held_against_range_partitions(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["a"], bounds=[(0, 10)], step=5)
     schema = pa.schema([("id", pa.int64()), pa.field("a", pa.int32(), nullable=False)])
     table = catalog.create_table("db.t", schema, range_partitions=years)

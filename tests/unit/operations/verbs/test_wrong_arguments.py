@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 from spark_ext.service.writes.write_options import WriteOptions
-from tableformat import Catalog, Table, open_catalog, read_metadata
+from tableformat import Catalog, Table, read_metadata
 from tableformat.errors import (
     InvalidArgumentError,
     UnknownOptionError,
@@ -22,8 +23,7 @@ SCHEMA = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("b", pa
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    with open_catalog(str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
+    with new_lake(tmp_path / "lake") as opened:
         yield opened
 
 
