@@ -147,35 +147,6 @@ def test_tasks_refuse_what_python_refuses(spark: SparkSession, lake: Catalog, na
         assert refused.refresh().scan().count() == len(result.refused) > 0
 
 
-TEXTS = (
-    tf.list_partitions("k", ["", "a\0", "𐍈"]),
-    tf.RangePartitions(on=["k"], bounds=[(None, None)]),
-    tf.RangePartitions(on=["k"], bounds=[]),
-    tf.RangePartitions(on=["k"], bounds=[tf.bound(lower="a", upper="a", upper_inclusive=True), ("b", None)]),
-)
-
-
-def test_tasks_take_single_texts_as_python_does(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-2: list partitions, and ranges that only look like them."""
-    schema = pa.schema([pa.field("k", pa.string(), nullable=False), pa.field("n", pa.int64())])
-    texts = pa.table({"k": ["", "a", "a\0", "b", "c", "𐍈"], "n": range(6)}, schema)
-    source = lake.create_table((namespace, "source"), schema)
-    source.append(texts)
-    for number, ranges in enumerate(TEXTS):
-        by_python, by_spark, refused = (
-            lake.create_table(
-                (namespace, f"{who}{number}"), schema, range_partitions=ranges if who != "refused" else None
-            )
-            for who in ("python", "spark", "refused")
-        )
-        by_python.append(texts, on_refused="divert")
-        options = {"on-refused": "divert", "refused-rows-table": refused.name}
-        spark.table(f"lake.{source.name}").writeTo(f"lake.{by_spark.name}").options(**options).append()
-        kept, expected = (sorted(t.refresh().scan().to_arrow()["n"].to_pylist()) for t in (by_spark, by_python))
-        assert kept == expected, ranges
-        assert len(kept) == (3, 6, 0, 4)[number]
-
-
 STEPS: tuple[dict[str, Any], ...] = (
     {"step": "1 day", "time_zone": "America/Sao_Paulo"},
     {"step": "1 week", "time_zone": "Europe/Berlin"},
@@ -263,23 +234,6 @@ def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalo
     spark.createDataFrame([(9, 1999, "")], COLUMNS).writeTo(name).options(**options).append()
     assert len(rows(table)) == 8
     assert spark.table(refused).count() == 5
-
-
-def test_options_about_refused_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """Invalid options are rejected before a row is written."""
-    table = make(lake, namespace, YEARS)
-    lake.create_table((namespace, "narrow"), pa.schema([("id", pa.int64())]))
-    for options, message in (
-        ({"on-refused": "divert"}, "needs refused-rows-table"),
-        ({"refused-rows-table": f"{namespace}.narrow"}, "belongs to on-refused = 'divert'"),
-        ({"on-refused": "drop"}, "on-refused must be one of 'fail', 'divert'"),
-        ({"on-refused": "divert", "refused-rows-table": f"{namespace}.narrow"}, "year"),
-        ({"on-refused": "divert", "refused-rows-table": table.name}, "cannot go to itself"),
-        ({"on-refused": "divert", "refused-rows-table": f"{namespace}.nowhere"}, "nowhere"),
-    ):
-        with pytest.raises(AnalysisException, match=message):
-            frame(spark, (1, 2011)).writeTo(f"lake.{table.name}").options(**options).append()
-    assert rows(table) == []
 
 
 def start(spark: SparkSession, table: Table, directory: Path, **options: str) -> StreamingQuery:

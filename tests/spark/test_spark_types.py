@@ -81,29 +81,6 @@ def test_times_that_spark_lacks_are_refused(spark: SparkSession, lake: Catalog, 
         spark.table(f"lake.{namespace}.t")
 
 
-def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-49: regardless of the session's calendar settings for files of other writers; pyarrow's files name no
-    calendar. Spark 3.5 used to fail when it wrote such dates or updated their rows."""
-    schema = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
-    table = lake.create_table((namespace, "t"), schema)
-    ancient = datetime(1500, 2, 3, 4, 5, 6, tzinfo=UTC)
-    table.append(pa.table({"day": [date(1500, 2, 3)], "ts": [ancient]}, schema))
-    reads = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
-    writes = "spark.sql.parquet.datetimeRebaseModeInWrite"
-    query = f"SELECT DISTINCT CAST(day AS STRING), CAST(ts AS STRING) FROM lake.{table.name}"
-    insert = f"INSERT INTO lake.{table.name} VALUES (DATE '1500-02-03', TIMESTAMP '1500-02-03 04:05:06')"
-    for mode in ("LEGACY", "EXCEPTION", "CORRECTED"):
-        with settings(spark, dict.fromkeys((*reads, writes), mode)):
-            if mode == "LEGACY":
-                with pytest.raises(AnalysisException, match="another calendar"):
-                    spark.sql(insert)
-            else:
-                spark.sql(insert)
-                spark.sql(f"UPDATE lake.{table.name} SET ts = ts + INTERVAL 0 DAYS")
-            assert [tuple(row) for row in spark.sql(query).collect()] == [("1500-02-03", "1500-02-03 04:05:06")], mode
-    assert table.refresh().scan().to_arrow().to_pylist() == [{"day": date(1500, 2, 3), "ts": ancient}] * 3
-
-
 def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-49: 10 October 1582 used to be compared with row groups as the 20th, which is in none of them."""
     schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
@@ -148,32 +125,6 @@ def test_tables_are_read_whatever_the_session_says_of_its_reader(
         with settings(spark, {name: value}):
             found = spark.sql(f"SELECT id, s.x, m['k'] FROM lake.{table.name} WHERE id >= 0 ORDER BY id").collect()
             assert [tuple(row) for row in found] == expected, name
-
-
-def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-37."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (id INT, c CHAR(3), v VARCHAR(2)) USING iceberg")
-    spark.sql(f"ALTER TABLE {name} ADD COLUMN more VARCHAR(7)")
-    spark.sql(f"INSERT INTO {name} VALUES (1, 'longer', 'x', 'y')")
-    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "longer", "x", "y")]
-    assert [field.dataType.simpleString() for field in spark.table(name).schema] == ["int", *["string"] * 3]
-    for spark_type, instead in (
-        ("INTERVAL DAY", "a number"),
-        *([("VARIANT", "to_json")] if spark.version > "4" else []),
-    ):
-        with pytest.raises(AnalysisException, match=instead):
-            spark.sql(f"CREATE TABLE lake.{namespace}.u (id INT, v {spark_type})")
-    schema = pa.schema([("id", pa.int32()), ("at", pa.timestamp("ns", "UTC")), ("t", pa.time64("us"))])
-    nanos = lake.create_table((namespace, "n"), schema, properties={"format-version": "3"})
-    moment = pa.array([1_700_000_000_123_456_789], schema.field("at").type)
-    nanos.append(pa.table({"id": pa.array([1], pa.int32()), "at": moment, "t": [time(1, 2, 3)]}, schema=schema))
-    with pytest.raises(AnalysisException, match="from Python"):
-        spark.sql(f"SELECT id FROM lake.{nanos.name}").collect()
-    metrics = "readable_metrics.at.lower_bound, readable_metrics.t.upper_bound"
-    assert [tuple(row) for row in spark.sql(f"SELECT {metrics} FROM lake.{nanos.name}.files").collect()] == [
-        ("2023-11-14 22:13:20.123456789Z", "01:02:03.000000")
-    ]
 
 
 def test_files_from_before_columns_were_widened(spark: SparkSession, namespace: str) -> None:

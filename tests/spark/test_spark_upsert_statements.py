@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
@@ -65,15 +64,6 @@ def test_an_insert_ignores_keys_that_exist(spark: SparkSession, orders: Table, s
     assert rows(spark, orders) == [*BEFORE, "cem1 Bonn 8.0"]
 
 
-def test_statements_read_their_own_table(spark: SparkSession, orders: Table) -> None:
-    """SQ-32, SQ-33, ST-2."""
-    name = f"lake.{orders.name}"
-    spark.sql(f"UPSERT INTO {name} SELECT customer, `order`, upper(city), price FROM {name} WHERE customer = 'ann'")
-    spark.sql(f"INSERT IGNORE INTO {name} SELECT 'cem', `order`, city, price FROM {name} WHERE customer <> 'bob'")
-    expected = ["ann1 OSLO 1.5", "ann2 OSLO 2.5", "bob1 Rome 3.5", "cem1 OSLO 1.5", "cem2 OSLO 2.5"]
-    assert rows(spark, orders) == expected
-
-
 @pytest.mark.parametrize(("statement", "operation"), [("UPSERT", "upsert"), ("INSERT IGNORE", "insert-ignore")])
 def test_explain_displays_the_operation(spark: SparkSession, orders: Table, statement: str, operation: str) -> None:
     """SQ-32, SQ-33."""
@@ -112,11 +102,3 @@ def test_statements_that_are_refused(
     if condition is not None:
         assert error.value.getCondition() == condition
     assert orders.refresh().snapshot_id == before
-
-
-@pytest.mark.parametrize("statement", ["UPSERT INTO", "INSERT IGNORE INTO"])
-def test_a_table_without_a_key_is_refused(spark: SparkSession, lake: Catalog, namespace: str, statement: str) -> None:
-    """SQ-32, SQ-33."""
-    table = lake.create_table((namespace, "events"), pa.schema([("n", pa.int64())]))
-    with pytest.raises(AnalysisException, match="has no key"):
-        spark.sql(f"{statement} lake.{table.name} VALUES (1)")

@@ -171,14 +171,6 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
     assert rows(spark, f"SELECT * FROM {db}.w ORDER BY id") == [(1,), (2,)]
 
 
-def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
-    """SQ-26: the catalog root cannot have a view, and the error says so."""
-    assert [row.viewName for row in spark.sql("SHOW VIEWS IN lake").collect() if not row.isTemporary] == []
-    for statement in ("CREATE VIEW lake.v AS SELECT 1 a", "CREATE OR REPLACE VIEW lake.v AS SELECT 1 a"):
-        with pytest.raises(AnalysisException, match=r"is no name of a view: write 'lake\.db\.v'"):
-            spark.sql(statement)
-
-
 @pytest.mark.parametrize("verb", ["ALTER", "CREATE OR REPLACE"])
 def test_a_view_does_not_lead_back_to_itself_by_a_subquery(spark: SparkSession, db: str, verb: str) -> None:
     """SQ-28."""
