@@ -7,7 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -116,13 +115,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """Tests stay with their file, whose fixtures they share. Spark tests share two sessions, each in its own process;
-    the few of `make test` share one."""
+    """Tests stay with their file, whose fixtures they share. Spark tests share one session, because a second one would
+    have to warm up too, and the other process has enough to do without it."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
     if path.startswith("tests/spark/"):
-        return "tests/spark" if IS_MAKE_TEST else f"tests/spark {crc32(Path(path).name.encode()) % 2}"
+        return "tests/spark"
     return path
 
 

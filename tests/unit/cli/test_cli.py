@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_lake import TABLE, Lake, calendar_rows, make_lake
+from long_forms import every
 from typer.testing import CliRunner
 
 import tableformat as tf
@@ -444,7 +445,7 @@ def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["layers", "--help"], []])
+@pytest.mark.parametrize("arguments", every(4, [["layers", "--help"], ["--help"], ["--version"], []]))
 def test_help_that_cannot_be_printed_is_told_without_a_traceback(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "tableformat.cli", *arguments]
@@ -452,7 +453,7 @@ def test_help_that_cannot_be_printed_is_told_without_a_traceback(arguments: list
     assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
 
 
-@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("closed", every(2, [(1,), (2,), (0, 1, 2)]))
 def test_closed_streams_are_nothing_to_print_to(lake: Lake, closed: tuple[int, ...]) -> None:
     """`>&-`: what is printed went to the next file that was opened, or was an AttributeError."""
 
