@@ -53,19 +53,13 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
         "delete_statements",
         "insert",
         "procedures",
-        "range_partitions",
         "replace_prefix",
         "row_level",
         "sql_extension",
-        "streaming_source",
         "time_travel",
-        "transactions",
-        "v3",
     )
 )
 """One test for each mechanism: `make test` runs these files of tests/spark, `make check` and CI run all."""
-NOT_OF_MAKE_TEST: Final = ("tests/memory/", "tests/integration/test_wheel.py")
-"""`make test-memory` and `make test-wheel` run only these."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
 MEMORY: Final = Path("/dev/shm")
@@ -126,7 +120,7 @@ def scope_of(test_id: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests: long forms run only in `make test-long`, most of tests/spark in `make check`.
+    """Select the tests: long forms run only in `make test-long`, slow tests and most of tests/spark not in `make test`.
 
     With `pytest -n` files do not run in sequence: tests of the Spark session start first, because they are the most,
     then slow tests, so that no process is left with a slow one at the end.
@@ -142,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_make_test(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(NOT_OF_MAKE_TEST):
+    if item.get_closest_marker("slow"):
         return False
     return "tests/spark/" not in item.nodeid or item.path.name in SPARK_OF_MAKE_TEST
 
