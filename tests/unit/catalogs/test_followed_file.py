@@ -11,14 +11,12 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, keyed_table, rows
-from new_lakes import new_lake
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import event
 
 import tableformat as tf
 from spark_ext.service.wire.errors import describe_error
 from tableformat.catalogs.relocate_lake import relocate_to
-from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CopiedLakeError, StorageError, TableFormatError
 from tableformat.testing.table_rows import live_tuples
 
@@ -118,30 +116,6 @@ def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, ta
     assert [path for path in (tmp_path / "lake").rglob("*") if path.suffix == ".parquet"] == []
 
 
-def test_a_lake_that_is_replaced_after_the_rows_were_written(
-    tmp_path: Path, table: tf.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LK-28: the files of the change stayed in the former one, so that the new one shall not name them."""
-    produce = SnapshotProducer.produce
-    swaps = [replace_by_copy]
-
-    def swapped(self: SnapshotProducer, *args: Any, **options: Any) -> Any:
-        snapshot = produce(self, *args, **options)
-        if swaps:
-            (tmp_path / "lake").rename(tmp_path / "former")
-            shutil.copytree(tmp_path / "before", tmp_path / "lake")
-            swaps.clear()
-        return snapshot
-
-    shutil.copytree(tmp_path / "lake", tmp_path / "before")
-    monkeypatch.setattr(SnapshotProducer, "produce", swapped)
-    with pytest.raises(StorageError, match=r"1 of the files that were written for db\.t .* are gone.*Run the op"):
-        table.append(rows("b", [1]))
-    assert opened_anew(tmp_path / "lake").verify(deep=True).errors == ()
-    table.append(rows("c", [1]))
-    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("c", 1, "x")]
-
-
 @pytest.mark.parametrize("move", [replace_by_copy, lambda each: (each / "lake").rename(each / "former")])
 def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
     tmp_path: Path, table: tf.Table, move: Callable[[Path], Any]
@@ -190,23 +164,6 @@ def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> Non
     with pytest.raises(StorageError, match=r"catalog\.db is not there"):
         catalog.list_tables()
     assert not (tmp_path / "lake").exists()
-
-
-def test_a_catalog_file_apart_from_the_tables(tmp_path: Path) -> None:
-    """LK-28: if the catalog's directory is gone, a pickled catalog does not create it. A catalog with a relative path
-    follows it regardless of the working directory of the process."""
-    options = {"catalog_file": str(tmp_path / "apart" / "names.db")}
-    with new_lake(tmp_path / "lake", **options) as catalog:
-        pickled = pickle.dumps(catalog)
-        (tmp_path / "apart").rename(tmp_path / "gone")
-        with pytest.raises(StorageError, match=r"names\.db is not there"):
-            catalog.create_namespace("db2")
-        with pytest.raises(StorageError, match=r"names\.db is not there"):
-            pickle.loads(pickled).list_namespaces()
-        assert not (tmp_path / "apart").exists()
-        (tmp_path / "gone").rename(tmp_path / "apart")
-        assert catalog.list_namespaces() == ["db"]
-        assert pickle.loads(pickled).list_namespaces() == ["db"]
 
 
 def test_a_copy_that_was_relocated_to_the_place_of_the_original(tmp_path: Path, table: tf.Table) -> None:

@@ -8,19 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from cli_lake import Lake, make_lake
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
-from tableformat.range_partitions.range_text import parse_range
 
 TABLE = "db.sales"
-SCHEMA = Schema(
-    NestedField(1, "ts", TimestampType(), required=True),
-    NestedField(2, "region", StringType(), required=True),
-    NestedField(3, "n", LongType(), required=True),
-)
 
 
 @pytest.fixture
@@ -106,26 +97,3 @@ def test_health_names_the_commands_and_maintain_moves_windows(tmp_path: Path) ->
     assert "advance-window" in page
     assert "removed data files 1" in page
     assert "advance-window db.days" not in lake.run("health", "db.days").stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "on", "wanted"),
-    [
-        ("[1, 5)", ["n"], tf.bound(1, 5)),
-        ("(1, 5]", ["n"], tf.bound(1, 5, lower_inclusive=False, upper_inclusive=True)),
-        ("[, 5)", ["n"], tf.bound(None, 5)),
-        ("(-inf, inf)", ["n"], tf.bound(None, None, lower_inclusive=False)),
-        ("VALUE = Asia", ["region"], tf.bound("Asia", "Asia", upper_inclusive=True)),
-        ("['a, b', 'c')", ["region"], tf.bound("a, b", "c")),
-        ("[(a, 1), (b))", ["region", "n"], tf.bound(("a", 1), ("b",))),
-    ],
-)
-def test_ranges_as_text(text: str, on: list[str], wanted: tf.Bound) -> None:
-    """RP-2"""
-    assert parse_range(text, on, SCHEMA) == wanted
-
-
-@pytest.mark.parametrize("text", ["", "1, 5", "[1)", "[1, 2, 3)", "[x, 5)"])
-def test_text_that_is_no_range(text: str) -> None:
-    with pytest.raises(InvalidArgumentError):
-        parse_range(text, ["n"], SCHEMA)

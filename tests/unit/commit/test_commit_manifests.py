@@ -279,28 +279,6 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
     assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
 
 
-@pytest.mark.parametrize("stated", [None, "", "many", "-1"])
-def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table, stated: str | None) -> None:
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    table = commit_change(table, delete_blindly(range_delete(table, "r.parquet"))).table
-    snapshot = table.metadata.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    # The catalog's own parsed metadata: as if a writer that keeps no totals, or other ones, had made the snapshot.
-    snapshot.summary.additional_properties.pop("total-records")
-    if stated is not None:
-        snapshot.summary.additional_properties["total-records"] = stated
-    counted = summary(commit_change(table, append(data_file(table, "b.parquet"))).table)
-    assert {name: text for name, text in counted.items() if name.startswith("total-")} == {
-        "total-data-files": "2",
-        "total-delete-files": "1",
-        "total-records": "2",
-        "total-files-size": "2500",
-        "total-position-deletes": "0",
-        "total-equality-deletes": "1",
-    }
-
-
 def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that was set back must not make `as_of` skip snapshots."""
     first = commit_change(table, append(data_file(table, "a.parquet")))

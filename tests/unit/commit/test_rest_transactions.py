@@ -147,20 +147,6 @@ def test_a_lost_answer_is_found_in_all_tables(estate: Estate) -> None:
     assert estate.numbers() == AFTER
 
 
-def test_a_request_that_is_applied_between_two_looks_is_found_in_all_tables(estate: Estate) -> None:
-    """CP-77: the first table was loaded before the server applied it, and the second one afterwards."""
-
-    def lose(requests: list[TableRequest]) -> None:
-        estate.service.after_load.append(lambda: estate.service.apply(requests))
-        raise OSError("late")
-
-    estate.service.answer = lose
-    assert {each.snapshot_id for each in estate.change().values()} == {
-        estate.lake.load_table(name).snapshot_id for name in NAMES
-    }
-    assert estate.numbers() == AFTER
-
-
 def test_a_request_without_an_answer_keeps_its_files(estate: Estate, tmp_path: Path) -> None:
     """CP-77: the server may apply it yet, and then both tables have their files."""
     sent: list[TableRequest] = []

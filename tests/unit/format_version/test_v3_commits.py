@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from commit_tables import FaultyCatalog
-from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 from v3_tables import ids, new_table, rows, vectors
 
@@ -181,38 +179,3 @@ def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
 
 
 # -- row ids ----------------------------------------------------------------------------------------------------------
-
-
-def test_row_ids_that_another_commit_assigned_meanwhile_are_kept(faulty: FaultyCatalog) -> None:
-    """A manifest that an earlier attempt wrote before the ids were assigned must not be used again."""
-    table = new_table(tf.Catalog(faulty), 2, partition_by=["region"])
-    table.append(pa.concat_tables([rows("a", 1, 2), rows("b", 1, 2)]))
-    table.upgrade()
-    assigned: list[list[int]] = []
-
-    def interfere(other: tf.Table) -> None:
-        other.append(rows("c", *range(7)))
-        assigned.append(other.scan("region = 'b'", columns=["_row_id"]).to_arrow()["_row_id"].to_pylist())
-
-    once(faulty, interfere)
-    with table.transaction() as transaction:
-        transaction.delete("region = 'a'", mode="scan")
-    kept = table.scan("region = 'b'", columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()
-    assert [kept] == assigned
-    assert None not in kept
-
-
-def test_a_table_that_states_no_next_row_id_begins_with_zero(tmp_path: Path) -> None:
-    """FM-20: some writers leave it out of the metadata of a new table."""
-    with new_lake(tmp_path / "lake") as catalog:
-        made = new_table(catalog, 3)
-        document = json.loads(Path(made.iceberg.metadata_location.removeprefix("file://")).read_text())
-        del document["next-row-id"]
-        without = tmp_path / "00000-without.metadata.json"
-        without.write_text(json.dumps(document))
-        catalog.drop_table("db.t")
-        table = catalog.register_table("db.t", f"file://{without}")
-        table.append(rows("a", 1, 2))
-        table.append(rows("b", 1))
-        assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2]
-        assert table.metadata.next_row_id == 3  # type: ignore[union-attr]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import uuid
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,7 @@ from pyiceberg.types import BooleanType, DecimalType, IntegerType, LongType, Pri
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError
-from tableformat.metadata.puffin import read_blob, read_footer
+from tableformat.metadata.puffin import read_footer
 from tableformat.metadata.sketches.murmur3 import murmur3
 from tableformat.metadata.sketches.theta_sketch import ThetaSketch
 from tableformat.metadata.sketches.value_bytes import distinct_value_bytes
@@ -92,22 +91,6 @@ def test_distinct_values_of_rows_that_are_alive_are_counted(table: tf.Table) -> 
     ]
     end = footer.blobs[-1].offset + footer.blobs[-1].length_bytes
     assert file.file_size_in_bytes - end == file.file_footer_size_in_bytes
-
-
-def test_columns_that_were_counted_before_stay(table: tf.Table) -> None:
-    table.maintenance.compute_table_stats(["id", "name"])
-    before = table.refresh().metadata.statistics[0]
-    result = table.maintenance.compute_table_stats(["day", "name"])
-    assert result.columns == ("day", "name")
-    (file,) = table.refresh().metadata.statistics
-    footer = read_footer(table.iceberg.io, file.statistics_path)
-    assert [(blob.fields, blob.properties["ndv"]) for blob in footer.blobs] == [((1,), "50"), ((3,), "3"), ((2,), "7")]
-    first, old = footer.blobs[0], read_footer(table.iceberg.io, before.statistics_path).blobs[0]
-    read = [
-        read_blob(table.iceberg.io, path, offset=blob.offset, length_bytes=blob.length_bytes)
-        for path, blob in ((file.statistics_path, first), (before.statistics_path, old))
-    ]
-    assert read[0] == read[1]
 
 
 def test_another_snapshot_and_a_dry_run(table: tf.Table) -> None:
@@ -211,22 +194,3 @@ def test_sketches_are_those_of_datasketches() -> None:
         "02030300001acc93020000000000803f649f00331e40e8035443e83313d70104"
     )
     assert ThetaSketch.empty().to_bytes().hex() == "01030300001e0000"
-
-
-def test_many_values_are_estimated_and_sketches_united() -> None:
-    parts = [ThetaSketch.of(chunked(list(range(n, n + 30_000)), pa.int64()), LongType()) for n in (0, 20_000, 40_000)]
-    united = ThetaSketch.united(parts)
-    assert len(united.hashes) == 4096
-    assert abs(united.estimate - 70_000) < 70_000 * 0.05
-    few = ThetaSketch.of(chunked(list(range(100)), pa.int64()), LongType())
-    assert ThetaSketch.united([few, few, ThetaSketch.empty()]).estimate == 100
-    assert united.to_bytes()[:6].hex() == "03030300001a"
-
-
-def test_uuids_are_counted(tmp_path: Path) -> None:
-    """SP-39: PyArrow has no kernel for distinct values of its UUID type, and the job used to stop at such a column."""
-    catalog = new_lake(tmp_path / "lake")
-    table = catalog.create_table("db.t", pa.schema([("id", pa.uuid()), ("bytes", pa.binary(3))]))
-    ids = [uuid.UUID(int=number) for number in (0, 2**127, 2**127)]
-    table.append([{"id": each, "bytes": b"abc"} for each in (*ids, None)])
-    assert table.maintenance.compute_table_stats().distinct_counts == (2, 1)

@@ -14,7 +14,7 @@ from maintenance_tables import another_handle, keyed_table, rows
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
@@ -238,20 +238,6 @@ def _path(file: DataFile) -> str:
     return file.file_path
 
 
-def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
-    """MT-14: the snapshot is still there, and the branch is not at one of its descendants."""
-    table = table_of(tmp_path)
-    head = table.snapshot_id
-    before = live_tuples(table)
-    stopped_after(table, 3)
-    table = another_handle(table)
-    table.rollback(snapshot_id=head)
-    result = table.maintenance.convert_deletes()
-    assert result.resumed_data_files_count == 0
-    assert live_tuples(table) == before
-    assert keyed_deletes(table) == []
-
-
 def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None:
     """MT-14: planned before the delete, so with an older number; committed after the record, with a path before it."""
     table = keyed_table(tmp_path)
@@ -326,34 +312,6 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
     assert unnamed(table) == set()
 
 
-def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MT-17: first one Puffin file has the vectors of all data files. After a conflict the slices are single files, and
-    only one slice is committed."""
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
-    table = table_of(tmp_path, "3", file_count=4)
-    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
-    other = another_handle(table)
-
-    def disturb() -> None:
-        other.set_properties(**EACH_FILE)
-        other.delete("id2 = 2", mode="scan")
-
-    disturbed = Meanwhile(disturb)
-
-    def stop(done: int, total: int, what: str) -> None:
-        disturbed(done, total, what)
-        if another_handle(table).metadata.current_snapshot().summary.additional_properties.get(CONVERTED_FILES_UNTIL):
-            raise StoppedError
-
-    before = [row for row in live_tuples(table) if row[1] != 2]
-    with pytest.raises(StoppedError):
-        table.maintenance.convert_deletes(progress=stop)
-    assert live_tuples(another_handle(table)) == before
-    assert unnamed(another_handle(table)) == set()
-
-
 @VERSIONS
 def test_files_of_a_commit_that_may_have_happened_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
@@ -398,40 +356,6 @@ def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> No
     table.maintenance.convert_deletes(progress=meanwhile)
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
-
-
-@VERSIONS
-def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, version: str) -> None:
-    """CP-21: what was planned on is in the past of the head, and the first slice is not."""
-    table = table_of(tmp_path, version)
-    head, before = table.snapshot_id, live_tuples(table)
-    rolled_back: list[int] = []
-
-    def roll_back_once(done: int, total: int, what: str) -> None:
-        other = another_handle(table)
-        if other.snapshot_id != head and not rolled_back:
-            rolled_back.append(done)
-            other.rollback(snapshot_id=head)
-
-    table.maintenance.convert_deletes(progress=roll_back_once)
-    assert rolled_back
-    assert live_tuples(another_handle(table)) == before
-    assert keyed_deletes(another_handle(table)) == []
-
-
-def test_conflicts_that_never_end(tmp_path: Path) -> None:
-    """MT-17: the job gives up, and leaves no file."""
-    table = table_of(tmp_path, "3", file_count=3)
-    other = another_handle(table)
-    left = [0, 1, 2, 4, 8, 9, 10, 11, 12, 14, 15]
-
-    def always(done: int, total: int, what: str) -> None:
-        if done == total:
-            other.delete(f"id2 = {left.pop(0)}", mode="scan")
-
-    with pytest.raises(CommitConflictError):
-        table.maintenance.convert_deletes(partial_progress=False, progress=always)
-    assert unnamed(another_handle(table)) == set()
 
 
 # -- what is chosen ---------------------------------------------------------------------------------------------------

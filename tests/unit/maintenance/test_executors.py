@@ -21,7 +21,7 @@ from tableformat.errors import (
 )
 from tableformat.maintenance.running.executors import is_spark_session, task_runner
 from tableformat.maintenance.running.spark_runner import SparkRunner
-from tableformat.maintenance.running.tasks import LocalRunner, Work, in_threads
+from tableformat.maintenance.running.tasks import LocalRunner, Work
 
 TASKS = list(range(100))
 """More than twice the number of tasks that any runner here runs concurrently: after two results, some tasks have not
@@ -198,116 +198,4 @@ def test_errors_pickle(error: TableFormatError) -> None:
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
-def test_what_waits_never_begins_and_what_runs_is_interrupted() -> None:
-    """The tasks of a cancelled job; each running task waits for its interruption."""
-    started, interrupted = threading.Semaphore(0), threading.Event()
-    ended: list[tuple[int, bool]] = []
-
-    def begin(task: int) -> int:
-        if task > 0:
-            started.release()
-            ended.append((task, interrupted.wait(timeout=20)))
-        return task
-
-    for task_count in (3, 5):
-        interrupted.clear()
-        ended.clear()
-        results = in_threads(begin, range(task_count), 2, discard=lambda _: None, interrupt=interrupted.set)
-        assert next(results) == (0, 0)
-        assert all(started.acquire(timeout=60) for _ in range(2))
-        results.close()
-        assert sorted(ended) == [(1, True), (2, True)]
-
-
-def test_what_ends_after_an_error_is_discarded() -> None:
-    """Also if it is after the task that failed."""
-    begun, interrupted = threading.Event(), threading.Event()
-    discarded: list[int] = []
-
-    def call(task: int) -> int:
-        if task == 0:
-            assert begun.wait(timeout=60)
-            raise CorruptFileError("zero.parquet", "it is cut off")
-        begun.set()
-        assert interrupted.wait(timeout=20)
-        return task
-
-    with pytest.raises(CorruptFileError):
-        list(in_threads(call, [0, 1], 2, discard=discarded.append, interrupt=interrupted.set))
-    assert discarded == [1]
-
-
 BEGUN, INTERRUPTED = threading.Event(), threading.Event()
-
-
-def waits_for_interruption(task: int, _context: object) -> bool:
-    if task > 0:
-        BEGUN.set()
-        return INTERRUPTED.wait(timeout=20)
-    return True
-
-
-class Interruptible(SparkSession):
-    """Its jobs end when they are interrupted, if they have the tag."""
-
-    def interruptTag(self, tag: str) -> list[str]:  # noqa: N802 - Spark's name
-        if tag in self.tags:
-            INTERRUPTED.set()
-        return super().interruptTag(tag)
-
-
-class Context35:
-    """The part of the context of a classic Spark 3.5 session that a runner uses."""
-
-    defaultParallelism = 2  # noqa: N815 - Spark's name
-
-    def __init__(self) -> None:
-        self.tags: set[str] = set()
-        self._pairs: list[tuple[bytes, bytes]] = []
-        self._function: Any = None
-
-    def addJobTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
-        self.tags.add(tag)
-
-    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
-        if tag in self.tags:
-            INTERRUPTED.set()
-
-    def parallelize(self, pairs: list[tuple[bytes, bytes]], partition_count: int) -> Rdd:
-        assert partition_count == 1, "one job is one task"
-        return Rdd(pairs)
-
-
-class Rdd:
-    """Runs what Spark would run in workers."""
-
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = rows
-
-    def map(self, function: Any) -> Rdd:
-        return Rdd([function(row) for row in self._rows])
-
-    def collect(self) -> list[Any]:
-        return self._rows
-
-
-def session_of_spark_3_5() -> SparkSession:
-    session = SparkSession()
-    session.version, session._jsparkSession = "3.5.9", None  # type: ignore[attr-defined]
-    session.sparkContext = Context35()  # type: ignore[attr-defined]
-    return session
-
-
-@pytest.mark.parametrize("session", [Interruptible(), session_of_spark_3_5()], ids=["4", "3.5"])
-def test_jobs_of_spark_end_by_their_tag(session: SparkSession) -> None:
-    """Otherwise the running Spark jobs would occupy the executors until they end."""
-    BEGUN.clear()
-    INTERRUPTED.clear()
-    ended: list[bool] = []
-    results = SparkRunner(session).run(  # type: ignore[arg-type]
-        Work(waits_for_interruption, None, ended.append), [0, 1], at_once=1
-    )
-    assert next(results) == (0, True)
-    assert BEGUN.wait(timeout=60)
-    results.close()
-    assert ended == [True]

@@ -23,9 +23,7 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnsupportedFeatureError,
 )
-from tableformat.maintenance.expiry.expired_metadata import unneeded_metadata
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
-from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.metadata import owned_files
 from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.testing.table_files import files_on_disk, live_files
@@ -157,15 +155,6 @@ def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
     assert table.append(rows("c", [1]), application_id="job", batch_id=1).already_applied
 
 
-def test_history_that_was_cut_shows(tmp_path: Path) -> None:
-    """The oldest remaining snapshot still names its parent: it is not the first snapshot of the table."""
-    table = history(tmp_path)
-    first, second, *_ = ids(table)
-    table.maintenance.expire_snapshots(snapshot_ids=[first])
-    assert table.refresh().metadata.snapshots[0].snapshot_id == second
-    assert table.metadata.snapshots[0].parent_snapshot_id == first
-
-
 def test_refs_older_than_they_may_become_go_with_what_they_held(tmp_path: Path) -> None:
     """MT-1: a tag with its own maximum age, a branch by the table's property; `main` never."""
     table = history(tmp_path)
@@ -250,20 +239,6 @@ def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
         f"{head}.stats"
     }
     assert [statistics.snapshot_id for statistics in table.metadata.statistics] == [head]
-
-
-def test_statistics_of_partitions_go_with_their_snapshot(tmp_path: Path) -> None:
-    """MT-3: metadata keeps the statistics of retained snapshots, and references no removed file."""
-    table = history(tmp_path, partition_by=("id1",))
-    first, head = ids(table)[0], table.snapshot_id
-    assert head is not None
-    for snapshot_id in (first, head):
-        compute_partition_statistics(table.iceberg, snapshot_id)
-    result = table.refresh().maintenance.expire_snapshots(older_than=FUTURE)
-    assert result.deleted_statistics_files_count == 1
-    (kept,) = table.metadata.partition_statistics
-    assert kept.snapshot_id == head
-    assert [each for each in files_on_disk(table) if "partition-stats-" in each] == [kept.statistics_path]
 
 
 def _statistics(snapshot_id: int, location: str) -> Any:
@@ -454,29 +429,6 @@ def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) 
     assert table.verify(deep=True).is_clean
 
 
-def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-1: without its newest column the table has its first schema again, which the job is about to remove."""
-    table = keyed_table(tmp_path)
-    with table.update_schema() as update:
-        update.add_column("note", LongType())
-    looked = []
-
-    def look_and_lose(io: Any, metadata: Any) -> Any:
-        looked.append(unneeded_metadata(io, metadata))
-        if len(looked) == 2:
-            with another_handle(table).update_schema() as update:
-                update.delete_column("note")
-        return looked[-1]
-
-    monkeypatch.setattr("tableformat.maintenance.expiry.expire_snapshots.unneeded_metadata", look_and_lose)
-    assert 0 not in table.maintenance.expire_snapshots(clean_expired_metadata=True).removed_schema_ids
-    assert looked[1].schema_ids == (0,)
-    fresh = another_handle(table)
-    assert fresh.metadata.schema().column_names == ["id1", "id2", "payload"]
-    fresh.append(rows("a", [1]))
-    assert fresh.verify(deep=True).is_clean
-
-
 def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
     """MT-1: time travel returns the columns of that time, and the tag on the newest snapshot has its own schema."""
     table = history(tmp_path)
@@ -491,25 +443,6 @@ def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
     fresh = another_handle(table)
     assert live_tuples(fresh, tag="then") == then
     assert fresh.scan(tag="then").to_arrow().column_names == ["id1", "id2", "payload"]
-
-
-def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) -> None:
-    """MT-1, DA-6: it has the type of the partition value."""
-    table = keyed_table(tmp_path)
-    with table.iceberg.update_spec() as update:
-        update.add_identity("payload")
-    table.refresh().append(rows("a", range(3)))
-    with table.iceberg.update_spec() as update:
-        update.remove_field("payload")
-    with table.iceberg.update_schema() as update:
-        update.delete_column("payload")
-    table.refresh().append(pa.table({"id1": ["b"], "id2": [1]}))
-    before = live_tuples(table)
-    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
-    fresh = another_handle(table)
-    assert live_tuples(fresh) == before
-    assert fresh.maintenance.compact(rewrite_all=True).rewritten_data_files_count == 2
-    assert live_tuples(fresh) == before
 
 
 @pytest.mark.parametrize("version", ["2", "3"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,8 +13,6 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
-from tableformat.maintenance.health.health import LookupDepth
-from tableformat.testing.table_files import live_data_files
 from tableformat.write.delete_files import range_deletes
 
 
@@ -173,45 +170,6 @@ def test_health_is_json_and_every_finding_is_in_the_text(tmp_path: Path) -> None
     assert told["clean_file_share"] == 0.5
     assert health.findings
     assert all(finding.what in str(health) and finding.command in str(health) for finding in health.findings)
-
-
-def depth_of(table: tf.Table) -> LookupDepth:
-    depth = table.maintenance.health().lookup_depth
-    assert depth is not None
-    return depth
-
-
-def test_read_amplification_of_bytes_and_files(tmp_path: Path) -> None:
-    """MT-20, RD-13: positions in a covered file are not counted in addition to its rows. They count as weight that
-    compaction removes, as do rows that are deleted by position."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(20)))
-    (kept,) = live_data_files(table)
-    table.append(rows("b", range(20)))
-    table.delete(where="id2 < 5", mode="scan")
-    table.delete_prefix({"id1": "b"})
-    cost, target = 100, 300
-    table.set_properties({"read.split.open-file-cost": str(cost), "write.target-file-size-bytes": str(target)})
-    health = table.maintenance.health()
-    assert (health.covered_file_count, health.deleted_row_ratio) == (1, 25 / 40)
-    positions = next(each for each in health.delete_files if each.kind == "position")
-    alive = round(health.data_bytes * 15 / 40)
-    assert alive > target
-    assert alive % target
-    now = kept.file_size_bytes + positions.total_bytes + cost * (1 + positions.file_count)
-    assert health.read_amplification == pytest.approx(now / (alive + cost * math.ceil(alive / target)))
-
-
-@pytest.mark.parametrize(("partition_by", "largest"), [(("id1", "bucket(4, id2)"), 1), (("payload",), 2)])
-def test_partitions_that_the_key_decides_are_looked_up_apart(
-    tmp_path: Path, partition_by: tuple[str, ...], largest: int
-) -> None:
-    """MT-20: also for partitions by all columns of the key. For partitions by another column, every partition is
-    searched."""
-    table = keyed_table(tmp_path, partition_by=partition_by)
-    table.append(pa.concat_tables([rows("a", range(0, 20, 2), "x"), rows("a", range(1, 21, 2), "y")]))
-    assert table.maintenance.health().data_file_count > 1
-    assert depth_of(table).largest == largest
 
 
 def test_large_metadata_lets_go_what_is_a_day_old(tmp_path: Path) -> None:

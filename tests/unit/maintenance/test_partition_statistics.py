@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from maintenance_tables import commit_deletes
 from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.errors import CommitConflictError
 from tableformat.maintenance import partition_statistics
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.testing.raw_files import foreign_equality_delete
@@ -34,32 +32,6 @@ def _computed(table: tf.Table) -> pa.Table:
     path = named.statistics_path.removeprefix("file://")
     assert named.file_size_in_bytes == Path(path).stat().st_size
     return pq.read_table(path)
-
-
-def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SP-33: the snapshot expired while its file was written."""
-    catalog = new_lake(tmp_path / "lake")
-    rows = pa.table({"part": [1, 2], "v": [3, 4]})
-    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
-    table.append(rows)
-    snapshot_id = table.snapshot_id
-    assert snapshot_id is not None
-
-    def lost(*_arguments: object, **_options: object) -> None:
-        assert list(tmp_path.rglob("partition-stats-*"))
-        raise CommitConflictError("expired")
-
-    monkeypatch.setattr(partition_statistics, "commit_metadata", lost)
-    with pytest.raises(CommitConflictError):
-        compute_partition_statistics(table.iceberg, snapshot_id)
-    assert list(tmp_path.rglob("partition-stats-*")) == []
-    monkeypatch.undo()
-    location = compute_partition_statistics(table.iceberg, snapshot_id)
-    assert compute_partition_statistics(table.iceberg, snapshot_id) == location, "it is there already"
-    (written,) = tmp_path.rglob("partition-stats-*")
-    written.unlink()
-    assert compute_partition_statistics(table.iceberg, snapshot_id) != location
-    assert len(list(tmp_path.rglob("partition-stats-*"))) == 1
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -109,31 +81,6 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
         **vectors,
     }
     assert (rows[2]["data_record_count"], rows[2]["last_updated_snapshot_id"]) == (1, first)
-
-
-def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
-    """DA-3: one partition of NaN, two of 0.0 and -0.0; in the metadata table and the summary too."""
-    catalog = new_lake(tmp_path / "lake")
-    rows = pa.table({"part": [math.nan, 0.0, -0.0], "v": [1, 2, 3]})
-    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
-    for _ in range(2):
-        table.append(rows)
-    counted = _computed(table).select(["partition", "data_file_count"]).to_pylist()
-    assert sorted((str(row["partition"]["part"]), row["data_file_count"]) for row in counted) == [
-        ("-0.0", 2),
-        ("0.0", 2),
-        ("nan", 2),
-    ]
-    told = table.inspect.partitions().select(["partition", "file_count"]).to_pylist()
-    assert sorted((str(row["partition"]["part"]), row["file_count"]) for row in told) == [
-        ("-0.0", 2),
-        ("0.0", 2),
-        ("nan", 2),
-    ]
-    table.delete("v > 0")
-    summary = table.iceberg.metadata.snapshots[-1].summary
-    assert summary is not None
-    assert summary.additional_properties["changed-partition-count"] == "3"
 
 
 def test_of_what_expired_nobody_knows_when_it_came(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.publish_target import CARRIED_UNTIL
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
-from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
+from tableformat.errors import InvalidArgumentError, PublishRefusedError
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
@@ -201,21 +201,6 @@ def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
     assert int(carried.summary.additional_properties[CARRIED_UNTIL]) == main.refresh().snapshot_id
 
 
-def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
-    """MT-31: the tag of the former branch is older than the start of the new one."""
-    main, ingest = branched(tmp_path)
-    ingest.delete_prefix({"id1": "a", "id2": 3})
-    main.maintenance.publish()
-    main.drop_branch("ingest")
-    main.delete(where="id2 = 4", mode="scan")
-    main.create_branch("ingest")
-    again = opened(tmp_path, "ingest")
-    again.delete_prefix({"id1": "a", "id2": 5})
-    main.refresh().append(rows("m", [1]))
-    main.maintenance.publish()
-    assert [row[1] for row in live_tuples(main)] == [0, 1, 2, 6, 7, 8, 9, 1]
-
-
 def test_rounds_of_publishing(tmp_path: Path) -> None:
     """MT-33: again and again, both sides writing."""
     main, ingest = branched(tmp_path)
@@ -365,23 +350,6 @@ def before_each_commit(table: tf.Table, write: Callable[[int], object]) -> None:
     catalog.commit_table = interrupted
 
 
-def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
-    """MT-33: publishing gives up. The target shows the rows that others appended, and no equality or range delete."""
-    main, ingest = branched(tmp_path)
-    on_target, on_branch = opened(tmp_path), opened(tmp_path, "ingest")
-
-    def write(number: int) -> None:
-        on_branch.refresh().upsert(rows("w", [number]))
-        on_target.refresh().append(rows("m", [number]))
-
-    ingest.upsert(rows("a", [1], "new"))
-    before_each_commit(ingest, write)
-    with pytest.raises(CommitConflictError):
-        ingest.maintenance.publish()
-    assert read_by_pyiceberg(tmp_path)[:10] == TEN_ROWS
-    assert live_delete_files(main.refresh()) == []
-
-
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, version: str) -> None:
     """LK-16: the target gets the state of the branch at the start of a round; later commits are published later. Rows
@@ -441,23 +409,6 @@ def test_base_survives_expiry(tmp_path: Path) -> None:
     result = main.maintenance.publish()
     assert result.carried_data_files_count == 1
     assert [row for row in live_tuples(main) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
-
-
-def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
-    """MT-1, MT-31: the common ancestor of both branches is kept, although no ref points to it."""
-    main, ingest = branched(tmp_path)
-    base = main.snapshot_id
-    main.append(rows("m", [1]))
-    ingest.refresh().upsert(rows("a", [1], "new"))
-    ingest.upsert(rows("a", [2], "new"))
-    with pytest.raises(InvalidArgumentError, match=r"(starts from|is at) it"):
-        main.maintenance.expire_snapshots(snapshot_ids=[base])
-    main.refresh().maintenance.expire_snapshots(older_than=10**15)
-    assert base in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
-    main.maintenance.publish()
-    assert ("m", 1, "x") in live_tuples(main)
-    main.maintenance.expire_snapshots(older_than=10**15)
-    assert base not in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
 
 
 def test_a_target_that_is_not_there_and_one_of_which_nothing_is_known(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import KEYED, another_handle, keyed_table, rows
+from maintenance_tables import KEYED, keyed_table, rows
 from new_lakes import new_lake
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
@@ -162,17 +162,6 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
-def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) -> None:
-    """MT-52"""
-    table = busy_table(tmp_path)
-    place = f"file://{tmp_path}/elsewhere"
-    other = table.catalog.create_table("db.other", KEYED, properties={"write.data.path": place})
-    other.append(rows("b", range(3)))
-    dead = leave(local(table) / "data" / "dead.parquet")
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (dead,)
-    assert other.scan().count() == 3
-
-
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
     """MT-52: its location is elsewhere, and the files in its metadata look like orphans of the other table."""
@@ -208,19 +197,6 @@ def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
     age_everything(table)
     with pytest.raises(InvalidArgumentError, match="copy of metadata of this table"):
         table.maintenance.remove_orphan_files()
-
-
-def test_old_metadata_where_a_property_has_it_is_no_copy(tmp_path: Path) -> None:
-    """MT-52"""
-    table = busy_table(tmp_path)
-    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"})
-    current = Path(table.iceberg.metadata_location.removeprefix("file://"))
-    table.set_properties(**{"write.metadata.path": f"{table.location}/later"}).set_properties(note="x")
-    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"}).set_properties(note="y")
-    assert Path(table.iceberg.metadata_location.removeprefix("file://")).parent == current.parent
-    age_everything(table)
-    old = leave(current.parent / "00000-lost.metadata.json", content=current.read_bytes())
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (old,)
 
 
 def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> None:
@@ -273,16 +249,6 @@ def test_table_that_keeps_all_files(tmp_path: Path) -> None:
     table = keyed_table(tmp_path, properties={"gc.enabled": "false"})
     with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
         table.maintenance.remove_orphan_files()
-
-
-def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
-    """MT-52: the current properties of the table count, not the properties that the handle has loaded."""
-    table = busy_table(tmp_path)
-    orphan = leave(local(table) / "data" / "dead.parquet")
-    another_handle(table).set_properties(**{"gc.enabled": "false"})
-    with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
-        table.maintenance.remove_orphan_files()
-    assert orphan in files_on_disk(table)
 
 
 @pytest.mark.parametrize("file_io", [PyArrowFileIO, FsspecFileIO])

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import LongType, PrimitiveType, TimestampType
 
-from tableformat.maintenance.verification.row_checks import ColumnCheck, OrderCheck
+from tableformat.maintenance.verification.row_checks import ColumnCheck
 from tableformat.metadata.content_file import DataFile
 
 MICROS = pa.timestamp("us")
@@ -70,29 +70,3 @@ def test_values_finer_than_the_type_of_the_column_are_cut_as_readers_cut_them() 
     assert column_flaws(parts, TimestampType(), pa.timestamp("ns"), **bounds) == []
     assert column_flaws([[1_000, 5_000]], TimestampType(), MICROS, **bounds) == []
     assert column_flaws([[999, 5_000]], TimestampType(), MICROS, **bounds) != []
-
-
-@pytest.mark.parametrize(
-    ("parts", "falls_at"),
-    [
-        ([[1, 2], [2, 3]], None),
-        ([[1, 2], [], [3]], None),
-        ([[], [1]], None),
-        ([[None, None], [None, 1]], None),
-        ([[1, 3], [2]], 2),
-        ([[1], [2, 5, 4], [0]], 3),
-        ([[3, 1], [0], [9, 8]], 1),
-        ([[1, 2], [], [1]], 2),
-        ([[1], [None]], 1),
-    ],
-)
-def test_the_first_row_out_of_order_is_told_by_its_position(
-    parts: list[list[int | None]], falls_at: int | None
-) -> None:
-    """RD-11: between batches and within them, null below every value."""
-    check = OrderCheck(entry(LongType()), [["x"]], ["x"])
-    for batch in batches_of(parts, pa.int64()):
-        check.add(batch)
-    told = [flaw.what for flaw in check.flaws()]
-    assert len(told) == (falls_at is not None)
-    assert all(f"the row at position {falls_at} " in what for what in told)

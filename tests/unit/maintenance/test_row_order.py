@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from new_lakes import new_lake
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -34,7 +32,6 @@ from tableformat.keys.sort_marker import sorted_by
 from tableformat.maintenance.compaction.row_order import (
     ORDER_COLUMN,
     OrderBytes,
-    parsed_order,
     row_order,
 )
 from tableformat.properties import WRITE_MEMORY_BYTES
@@ -126,32 +123,6 @@ def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int)
     (data,) = live_data_files(table)
     assert sorted_by(pq.read_metadata(data.file_path.removeprefix("file://")).metadata) is None
     assert data.sort_order_id is None
-
-
-def test_files_in_z_order_are_not_in_the_order_of_the_table(tmp_path: Path) -> None:
-    """MT-93: other readers take the sort order id for sorted rows; a longer order by columns keeps it, a shorter one
-    does not."""
-    catalog = new_lake(tmp_path / "lake")
-    table = catalog.create_table("db.t", POINTS)
-    table.append(pa.table({"a": [2, 1], "b": [1, 2], "name": ["x", "y"], "v": [1.0, 2.0]}))
-    with table.iceberg.update_sort_order() as update:
-        update.asc("a", IdentityTransform(), NullOrder.NULLS_FIRST)
-        update.asc("b", IdentityTransform(), NullOrder.NULLS_FIRST)
-    for order, is_of_table in (
-        ({"z_order": ["a", "b"]}, False),
-        ({"sort_by": ["a", "b", "name"]}, True),
-        ({"sort_by": ["a"]}, False),
-        ({"sort_by": ["a", "b DESC"]}, False),
-    ):
-        table.refresh().maintenance.compact(rewrite_all=True, **order)
-        (data,) = live_data_files(table)
-        assert data.sort_order_id == (1 if is_of_table else None)
-
-
-def test_names_in_backticks() -> None:
-    """MT-93, MT-94: a backtick in a name is written twice, in a z-order as in a sort."""
-    assert parsed_order("zorder(`a``b`, `c, d`)") == {"z_order": ["a`b", "c, d"]}
-    assert parsed_order("`a``b` DESC, `c, d`") == {"sort_by": ["`a``b` DESC", "`c, d`"]}
 
 
 def shares_read(tmp_path: Path, filters: tuple[str, ...], **order: Any) -> list[float]:

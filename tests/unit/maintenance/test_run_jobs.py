@@ -170,15 +170,6 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         table.maintenance.run(only=["compact"]).report_of("publish")
 
 
-def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
-    """MT-61"""
-    table = worn_table(tmp_path)
-    before = table.snapshot_id
-    with pytest.raises(InvalidArgumentError, match="executor must be"):
-        table.maintenance.run(executor="spark")
-    assert table.refresh().snapshot_id == before
-
-
 def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
     """MT-60, RP-11: one over numbers, and ranges without a window, are left out of a run."""
     catalog = new_lake(tmp_path / "lake")
@@ -214,9 +205,3 @@ def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
     other.create_branch("ingest")
     other.set_properties(**{"tableformat.publish-target.ingest": "main"})
     assert statuses(table.maintenance.run(only=["convert_deletes"])) == {"convert_deletes": "skipped"}
-
-
-def test_jobs_that_rewrite_no_data_use_no_bytes(tmp_path: Path) -> None:
-    """MT-60"""
-    result = keyed_table(tmp_path).maintenance.run(only=["drop_dead_deletes", "rewrite_manifests", "expire_snapshots"])
-    assert result.rewritten_bytes == 0

@@ -208,19 +208,6 @@ def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureF
     assert metrics.last_failure.startswith("CorruptFileError")
 
 
-def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: also errors from outside the library, such as a full disk."""
-    table = table_of(tmp_path, "writer")
-    replace_often(table, 3)
-
-    def fails(*_arguments: object, **_options: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(rounds, "plan_levels", fails)
-    assert table.replace(rows("b", [1]), prefix=["id1", "id2"]).added_row_count == 1
-    assert table.maintenance.upkeep_metrics.last_failure == "OSError: no space left"
-
-
 @contextmanager
 def waiting(table: tf.Table) -> Iterator[tf.Table]:
     """A table with pending background upkeep, which starts at the end of the block."""
@@ -240,22 +227,6 @@ def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) ->
     assert int(summary(table)["total-data-files"]) == 8
 
 
-@pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_table_that_is_gone_before_its_upkeep_is_no_failure(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_made_again: bool
-) -> None:
-    """MT-101: and another table that uses its name in the meantime is not touched."""
-    with waiting(table_of(tmp_path, "off")) as table:
-        assert table.catalog is not None
-        table.catalog.rename_table("db.t", "db.elsewhere")
-        if is_made_again:
-            replace_often(table_of(tmp_path, "off"), 8)
-    assert table.maintenance.upkeep_metrics.failure_count == 0
-    assert caplog.text == ""
-    if is_made_again:
-        assert int(summary(table.catalog.load_table("db.t"))["total-data-files"]) == 8
-
-
 def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -> None:
     """MT-101: one that was published, for example."""
     table = table_of(tmp_path, "off")
@@ -267,22 +238,6 @@ def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -
     background.notify(handle, "b")
     assert background.wait(30)
     assert table.maintenance.upkeep_metrics.failure_count == 0
-
-
-def test_a_process_without_another_thread_commits_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: at the end of the interpreter, or at a limit of the system; and no caller waits for a round that never
-    runs."""
-
-    def refuse(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    table = table_of(tmp_path, "background")
-    left = replace_often(table, 8)
-    assert table.maintenance.wait_for_upkeep(1)
-    assert table.maintenance.upkeep_metrics.last_failure == "RuntimeError: can't start new thread"
-    monkeypatch.undo()
-    assert found(table) == left
 
 
 def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

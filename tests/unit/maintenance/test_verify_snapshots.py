@@ -15,11 +15,8 @@ from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
-from tableformat.maintenance.verification.census import Census
 from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.metadata.content_file import DataFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import decode_manifest
 from tableformat.testing.table_files import live_data_files
 
 
@@ -67,17 +64,6 @@ def test_the_file_whose_row_ids_are_wrong_is_named(
     assert sorted(str(named[each.file]) for each in found.findings) == wrong, str(found)
 
 
-def test_a_summary_without_totals_is_sound(tmp_path: Path) -> None:
-    """MT-73: other writers leave them out."""
-    table = version_3(tmp_path, 4)
-    snapshot = table.view.snapshot
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    for name in [each for each in snapshot.summary.additional_properties if each.startswith("total-")]:
-        del snapshot.summary.additional_properties[name]
-    assert table.verify().findings == ()
-
-
 def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> None:
     """MT-73"""
     table = version_3(tmp_path, 4, 4)
@@ -100,36 +86,6 @@ def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> 
     table.maintenance.repair()
     assert "dead-delete" not in kinds(table.verify())
     assert all(isinstance(file, DataFile) for file in live_data_files(table))
-
-
-@pytest.mark.parametrize(
-    ("known", "stated", "is_sound"),
-    [
-        ((1, 1, 4), (1, 1, 4), True),
-        ((1, 1, 4), (3, 3, 4), True),
-        ((3, 3, 4), (1, 1, 4), True),
-        ((1, 2, 4), (3, 3, 4), False),
-        ((1, 1, 4), (2, 3, 4), False),
-        ((1, 1, 4), (2, 1, 4), False),
-        ((1, 1, 4), (3, 3, 5), False),
-        ((1, 1, 4), (1, 1, 5), False),
-    ],
-)
-def test_two_manifests_may_differ_about_a_file_that_was_added_by_two_commits(
-    tmp_path: Path, known: tuple[int, int, int], stated: tuple[int, int, int], is_sound: bool
-) -> None:
-    """MT-72, SP-24: data sequence number, file sequence number, row count. A file that was cherry-picked has the
-    numbers of its own commit."""
-    view = version_3(tmp_path, 4).view
-    (manifest,) = manifests_of(view)
-    (entry,) = decode_manifest(view.io, manifest, view.metadata)
-    census = Census(view.metadata)
-    for each in (known, stated):
-        numbers = dict(zip(("sequence_number", "file_sequence_number", "record_count"), each, strict=True))
-        flaws = list(census.add(manifest, [replace(entry, file=replace(entry.file, **numbers))]))
-    assert [flaw.kind for flaw in flaws] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
-    if is_sound:
-        assert [file.sequence_number for file in census.files] == [1], "deletes after the first commit are new enough"
 
 
 def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from damaged_tables import alter_entries, alter_manifests, kinds, path_of, the_finding
+from damaged_tables import alter_entries, kinds, path_of, the_finding
 from maintenance_tables import keyed_table, rows
-from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
-from tableformat.maintenance.verification.metadata_checks import manifest_flaws
-from tableformat.merge_on_read.delete_columns import field_history
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import decode_manifest
 from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
@@ -28,55 +20,6 @@ def two_files(directory: Path, version: str = "2") -> tf.Table:
     for name in "ab":
         table.append(rows(name, range(4)))
     return table
-
-
-def stating(**changes: Any) -> Callable[[Any], list[Any]]:
-    """Change the only partition field in the summary of each manifest."""
-
-    def change(manifest: Any) -> list[Any]:
-        (summary,) = manifest.partitions
-        return [replace(manifest, partitions=(replace(summary, **changes),))]
-
-    return change
-
-
-@pytest.mark.parametrize(("contains_nan", "is_sound"), [(True, True), (None, True), (False, False)])
-def test_a_partition_of_nan_is_where_the_summary_leaves_room(
-    tmp_path: Path, contains_nan: bool | None, is_sound: bool
-) -> None:
-    """MT-72: bounds do not cover NaN, and older writers do not record it."""
-    catalog = new_lake(tmp_path / "lake")
-    schema = pa.schema({"x": pa.float64()})
-    table = catalog.create_table("db.t", schema, partition_by=["x"])
-    table.append(pa.table({"x": [math.nan, 1.0]}, schema=schema))
-    alter_manifests(table, stating(contains_nan=contains_nan))
-    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
-
-
-@pytest.mark.parametrize(
-    ("number", "added", "is_sound"),
-    [
-        (1, 1, True),
-        (1, 2, True),
-        (2, 2, True),
-        (1, None, True),
-        (2, 1, False),
-        (0, 1, False),
-        (1, 3, False),
-        (3, None, False),
-    ],
-)
-def test_numbers_rise_from_the_data_to_its_commit_and_the_manifest(
-    tmp_path: Path, number: int, added: int | None, is_sound: bool
-) -> None:
-    """DA-9: in a manifest with sequence number 2 and minimum 1."""
-    table = two_files(tmp_path)
-    view = table.view
-    manifest = replace(manifests_of(view)[0], sequence_number=2, min_sequence_number=1)
-    (entry,) = decode_manifest(view.io, manifest, view.metadata)
-    file = replace(entry.file, sequence_number=number, file_sequence_number=added)
-    found = manifest_flaws(manifest, [replace(entry, file=file)], view.metadata, field_history(view.metadata))
-    assert [flaw.kind for flaw in found] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
 
 
 def test_errors_come_before_warnings_and_each_says_what_to_do(tmp_path: Path) -> None:

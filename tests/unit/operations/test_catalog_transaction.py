@@ -15,7 +15,6 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
-from tableformat.catalogs import catalog as catalogs
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import (
     BatchPartlyAppliedError,
@@ -225,22 +224,6 @@ def test_a_batch_is_committed_once_in_all_tables(catalog: tf.Catalog) -> None:
     assert not any(each.already_applied for each in change_order(catalog, **{**BATCH, "batch_id": 8}).values())
 
 
-def test_a_batch_that_changed_one_of_its_tables_is_known_in_both(catalog: tf.Catalog) -> None:
-    """CP-78: the other table remembers it without a snapshot."""
-
-    def batch() -> dict[str, tf.CommitResult]:
-        with catalog.transaction(**BATCH) as tx:
-            tx.table("db.orders").append(orders((3, "Zoe")))
-            tx.table("db.lines").delete("amount = 99", mode="scan")
-        return tx.results
-
-    snapshots = len(catalog.load_table("db.lines").history())
-    assert [each.attempts for each in batch().values()] == [1, 0]
-    assert {each.already_applied for each in batch().values()} == {True}
-    assert rows_of(catalog, "db.orders").count((3, "Zoe")) == 1
-    assert len(catalog.load_table("db.lines").history()) == snapshots
-
-
 def test_a_batch_of_two_processes_at_once_is_committed_once(catalog: tf.Catalog) -> None:
     """CP-78: the second one finds it at its next attempt."""
     with before_the_request(lambda: change_order(catalog, **BATCH)):
@@ -274,23 +257,6 @@ def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how:
         change_order(catalog, **BATCH)
     assert (len(refused.value.having), len(refused.value.lacking)) == (1, 1)
     assert state(catalog) == before
-
-
-def test_a_batch_that_is_forgotten_while_it_is_repeated_is_refused(catalog: tf.Catalog) -> None:
-    """CP-78: the operations had staged nothing for the table that already had the batch."""
-    before = {name: catalog.load_table(name).snapshot_id for name in AFTER}
-    change_order(catalog, **BATCH)
-
-    def change() -> None:
-        with catalog.transaction(**BATCH) as tx:
-            tx.table("db.orders").replace(orders((1, "Eve")))
-            for name, snapshot_id in before.items():
-                catalog.load_table(name).rollback(snapshot_id=snapshot_id, replay=True)
-            tx.table("db.lines").replace(lines((1, 1, 11)), prefix=["order"])
-
-    with pytest.raises(BatchPartlyAppliedError):
-        change()
-    assert state(catalog) == BEFORE
 
 
 @contextmanager
@@ -383,18 +349,6 @@ def test_tables_are_changed_on_their_branches(catalog: tf.Catalog) -> None:
             tx.table("db.orders")
     assert rows_of(catalog, "db.orders") == BEFORE["db.orders"]
     assert catalog.load_table("db.orders", branch="audit").scan().count() == 3
-
-
-def test_each_table_is_reported_and_kept_up(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    reports: list[Any] = []
-    kept_up: list[str] = []
-    monkeypatch.setattr(catalogs, "after_commit", lambda iceberg, _branch: kept_up.append(".".join(iceberg.name())))
-    catalog.report_to(reports.append)
-    results = change_order(catalog)
-    assert {report.table_name: report.snapshot_id for report in reports} == {
-        name: each.snapshot_id for name, each in results.items()
-    }
-    assert kept_up == ["db.orders", "db.lines"]
 
 
 def test_a_snapshot_belongs_to_one_table(catalog: tf.Catalog) -> None:

@@ -147,18 +147,6 @@ def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, ex
         assert sorted(table.scan(where).to_arrow()["n"].to_pylist()) == expected
 
 
-def test_values_of_other_comparisons_are_not_asked_for(table: tf.Table) -> None:
-    """FM-27: a file without the bound value of a range may still have other values of the range."""
-    number = 7 * FILES + 3
-    held = f"id = 'm-{number:06}'"
-    expected = [number]
-    assert table.scan(where=held).to_arrow()["n"].to_pylist() == expected
-    for other in ("id > 'm-000000'", "id <> 'm-000000'", "id <= 'm-999999'", "n > 0"):
-        assert table.scan(where=f"{held} AND {other}").to_arrow()["n"].to_pylist() == expected, other
-    found = table.scan(where=f"{held} OR id < 'm-000000x'").to_arrow()["n"].to_pylist()
-    assert sorted(found) == [0, number]
-
-
 def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -> None:
     """FM-27: the file has no filter of it, and a default in every row."""
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
@@ -244,24 +232,6 @@ def test_filters_that_nobody_can_write_are_refused(
     else:
         table.refresh().append(rows)
         assert filters(table)["id"] is not None
-
-
-def test_renamed_and_promoted_columns_keep_their_filters(catalog: tf.Catalog, decoded: list[str]) -> None:
-    """FM-27: files are asked by field id, in the bytes that they store."""
-    schema = pa.schema([("id", pa.int32()), ("n", pa.int64())])
-    table = catalog.create_table("db.t", schema, properties={f"{ENABLED}id": "true", f"{RATE}id": "0.0001"})
-    for file in range(4):
-        table.append(pa.table({"id": range(file, 400, 4), "n": range(file, 400, 4)}, schema))
-    with table.update_schema() as update:
-        update.update_column("id", LongType())
-        update.rename_column("id", "key")
-    table.append(pa.table({"key": [1, 2**40], "n": [400, 401]}, pa.schema([("key", pa.int64()), ("n", pa.int64())])))
-    for _ in range(2):
-        for key, found in ((1, [1, 400]), (7, [7]), (2**40, [401]), (2**50, [])):
-            assert sorted(table.scan(f"key = {key}").to_arrow()["n"].to_pylist()) == found
-    decoded.clear()
-    assert table.scan("key = 7").to_arrow()["n"].to_pylist() == [7]
-    assert len(decoded) <= 2, "the file with the key, and the last one, which has no filter of the renamed column"
 
 
 def test_filters_in_a_form_that_is_not_known_rule_out_nothing(table: tf.Table, tmp_path: Path) -> None:

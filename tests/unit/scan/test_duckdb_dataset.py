@@ -3,7 +3,6 @@ early."""
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,18 +104,6 @@ def test_rows_of_files_without_deletes_are_counted_without_a_look(
     assert connection.execute(counts[0]).fetchall() == [(9,)]
     with pytest.raises(duckdb.Error, match="does not exist"):
         connection.execute("SELECT sum(id) FROM lake.db.t").fetchall()
-
-
-def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
-    dataset = pickle.loads(pickle.dumps(DuckDBDataset(table.scan(), marks_rows=True)))
-    marker = dataset.marker
-    for columns in ([marker], [marker, "id"], ["id", marker], None):
-        for filter in (None, pc.field("id") > 2, pc.field("id") + 1 > 3):
-            rows = dataset.scanner(columns=columns, filter=filter).to_reader().read_all()
-            assert rows.column_names == (columns or [marker, *SCHEMA.names])
-            assert rows.num_rows == (9 if filter is None else 7)
-            assert rows[marker].null_count == rows.num_rows
-            rows.validate(full=True)
 
 
 @pytest.mark.parametrize("above", [2, 99])

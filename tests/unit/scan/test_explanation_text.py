@@ -115,11 +115,6 @@ def test_text() -> None:
     ]
 
 
-def test_as_many_files_as_are_listed() -> None:
-    lines = str(explain_plan(replace(PLAN, covered=PLAN.covered[:LISTED_FILES]))).splitlines()
-    assert lines[-1] == "      newer deleted key ranges hold all its keys"
-
-
 def test_explanation_as_a_dictionary() -> None:
     explanation = explain_plan(PLAN, STEPS)
     told = explanation.to_dict()

@@ -21,7 +21,6 @@ from scan_tables import TableBuilder, partitioned
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
 from tableformat.scan.plan import ScanPlan
@@ -178,18 +177,6 @@ def test_delete_manifests_older_than_all_data_are_not_read(tmp_path: Path) -> No
     plan = builder.scan().plan()
     assert plan.pruning.skipped_delete_manifest_count == 1
     assert [task.has_deletes for task in plan.tasks] == [False]
-
-
-def test_deletes_reach_the_oldest_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-1: what is read of a table in several chunks is planned as one."""
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    builder = table(tmp_path)
-    (oldest,) = builder.append(rows(1, 2, 3))
-    builder.delete_positions(oldest, [0])
-    builder.delete_prefixes(["id"], [{"id": 2}])
-    builder.append(rows(5))
-    scan = builder.scan()
-    assert ids_in(scan.plan(), scan) == [3, 5]
 
 
 def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:

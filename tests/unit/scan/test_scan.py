@@ -188,37 +188,6 @@ def test_leaving_a_stream_early_stops_its_threads(tmp_path: Path) -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("scan")] == []
 
 
-def test_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How far threads read ahead depends on the machine's load, so the bound is a fixed one: far below four files."""
-    monkeypatch.setattr("tableformat.scan.reader.ROW_GROUP_RUN_ROWS", 20_000)
-    for files in (1, 4):
-        builder = TableBuilder(
-            tmp_path / str(files), SCHEMA, key=["id", "n"], properties={"write.parquet.row-group-limit": "20000"}
-        )
-        count = 200_000
-        builder.append(
-            pa.table(
-                {
-                    "id": pa.array([f"{n:08d}" for n in range(files * count)]),
-                    "n": pa.array(range(files * count), pa.int64()),
-                }
-            )
-        )
-        gc.collect()
-        before, peak = pa.total_allocated_bytes(), 0
-        for _ in builder.scan().to_batches():
-            peak = max(peak, pa.total_allocated_bytes() - before)
-        assert 0 < peak < 20 * count, "less than one file of rows of 20 bytes"
-
-
-def test_deleted_rows_all_over_a_file(tmp_path: Path) -> None:
-    """Many short runs are filtered instead."""
-    builder = TableBuilder(tmp_path, SCHEMA, key=["id", "n"])
-    (data,) = builder.append(pa.table({"id": ["x"] * 10_000, "n": pa.array(range(10_000), pa.int64())}))
-    builder.delete_positions(data, list(range(0, 10_000, 2)))
-    assert builder.scan().to_arrow()["n"].to_pylist() == list(range(1, 10_000, 2))
-
-
 def test_polars_and_duckdb_push_down_into_the_dataset(table: TableBuilder) -> None:
     dataset = table.scan().to_dataset()
     lazy = pl.scan_pyarrow_dataset(dataset).filter(pl.col("n") == 9).select("name")

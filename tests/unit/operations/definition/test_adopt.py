@@ -83,12 +83,6 @@ def test_nulls_are_found_where_they_are(catalog: tf.Catalog) -> None:
     assert catalog.load_table("db.t").key == ("id",)
 
 
-def test_files_that_do_not_say_are_read(catalog: tf.Catalog) -> None:
-    """LK-9: a writer may count nothing."""
-    foreign(catalog, **{"write.metadata.metrics.default": "none"}).append(rows(1, 2))
-    assert catalog.adopt_table("db.t", key=["id"]).read_files_count == 1
-
-
 @pytest.mark.parametrize("branch", ["main", "new"])
 def test_a_commit_between_look_and_promise_is_a_conflict(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch, branch: str
@@ -385,12 +379,6 @@ class TestRowsOfBefore:
             transaction()
         self.check(catalog, [1])
 
-    def test_rows_without_nulls_are_added_by_a_handle_that_is_behind(self, tmp_path: Path) -> None:
-        catalog, behind = self.made(tmp_path)
-        catalog.adopt_table("db.t", key=["id"])
-        behind.append(self.rows([2]))
-        self.check(catalog, [1, 2])
-
     def test_staged_before(self, tmp_path: Path) -> None:
         catalog, table = self.made(tmp_path)
         write = table.new_write()
@@ -401,19 +389,6 @@ class TestRowsOfBefore:
             table.commit(write, [fitting, unfit])
         table.commit(write, [fitting])
         self.check(catalog, [1, 2])
-
-    def test_files_that_count_nothing_were_staged_before(self, tmp_path: Path) -> None:
-        """They may have nulls. Only reading their rows would show it, and a commit does not read them."""
-        catalog, table = self.made(tmp_path)
-        table.set_properties(**{"write.metadata.metrics.default": "none"})
-        write = table.new_write()
-        staged = write.write(self.rows([2]))
-        assert not any(data.null_value_counts for data in staged.data_files)
-        catalog.adopt_table("db.t", key=["id"])
-        table.refresh()
-        with pytest.raises(CommitConflictError):
-            table.commit(write, [staged])
-        self.check(catalog, [1])
 
     @pytest.mark.parametrize("deletes", [False, True])
     def test_retired_before(self, tmp_path: Path, deletes: bool) -> None:

@@ -13,7 +13,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, StringType
 
 from tableformat import RangePartitions, Table, open_catalog
-from tableformat.errors import CommitConflictError, InvalidArgumentError, TableNotFoundError
+from tableformat.errors import CommitConflictError, InvalidArgumentError
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("p", pa.int64()), ("name", pa.string()), ("place", pa.struct([("city", pa.string())]))]
@@ -160,14 +160,6 @@ def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     with pytest.raises(CommitConflictError):
         field.commit()
     assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
-
-
-def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
-    table.catalog.drop_table("db.t")
-    with pytest.raises(TableNotFoundError), table.update_schema() as update:
-        update.add_column("a", IntegerType())
-    with pytest.raises(TableNotFoundError), table.update_spec() as spec:
-        spec.add_field("name", "identity")
 
 
 def test_a_name_mapping_that_does_not_parse_is_refused(table: Table) -> None:

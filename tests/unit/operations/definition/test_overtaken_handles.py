@@ -85,14 +85,6 @@ def test_a_column_that_something_names_meanwhile_stays(catalog: tf.Catalog, tabl
     assert live_values(behind, "v") == [2, 3]
 
 
-def test_other_columns_come_beside_constraints(catalog: tf.Catalog, table: tf.Table) -> None:
-    behind = catalog.load_table("db.t")
-    table.add_check("positive", "v > 0")
-    with behind.update_schema() as update:
-        update.add_column("note", LongType())
-    assert behind.schema.names == ["id", "v", "note"]
-
-
 PROPERTIES: dict[str, tuple[Act, Act, str]] = {
     "a constraint on a dropped column": (name_v, drop, "unknown column 'v'"),
     "no bounds of a range column": (
@@ -114,13 +106,6 @@ def test_properties_are_held_against_the_table_of_now(catalog: tf.Catalog, table
     with pytest.raises(InvalidArgumentError, match=told):
         change(behind)
     assert table.refresh().properties == before
-
-
-def test_a_constraint_is_dropped_that_came_meanwhile(catalog: tf.Catalog, table: tf.Table) -> None:
-    behind, other = (catalog.load_table("db.t") for _ in range(2))
-    table.add_check("positive", "v > 0").set_properties(owner="me")
-    assert behind.drop_check("positive").checks == {}
-    assert "owner" not in other.remove_properties("owner").properties
 
 
 def test_columns_that_go_while_ranges_are_defined_by_them(

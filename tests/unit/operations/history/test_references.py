@@ -10,7 +10,7 @@ import pytest
 from new_lakes import new_lake
 
 from tableformat import Catalog, Table
-from tableformat.errors import AlreadyCommittedError, AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
+from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
 from tableformat.operations.history.cherrypick import cherrypick, publish_append, staged_snapshot
 from tableformat.operations.options import CommitOptions
 from tableformat.testing.table_rows import live_values
@@ -177,21 +177,6 @@ def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table:
     assert table.refresh().scan(branch="other").count() == 0
 
 
-def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(table: Table) -> None:
-    """SP-24, CP-23: the history no longer shows that the snapshot was published, but its files do."""
-    table.create_tag("base").create_branch("audit")
-    audit = table.catalog.load_table("db.t", branch="audit")
-    append(audit, 4)
-    append(table, 5)
-    assert audit.snapshot_id is not None
-    cherrypick(table.iceberg, "main", audit.snapshot_id)
-    append(table, 6)
-    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    with pytest.raises(AlreadyCommittedError):
-        cherrypick(table.iceberg, "main", audit.snapshot_id)
-    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
-
-
 def test_an_append_is_not_picked_where_expired_history_hides_that_it_was(table: Table) -> None:
     """CP-33: it was published, compacted, and what published it has expired; its rows would be there twice."""
     table.create_tag("base").create_branch("audit")
@@ -272,23 +257,3 @@ def test_what_was_staged_is_added_as_a_batch_once(table: Table) -> None:
     table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
     publish_append(table.iceberg, "main", staged, batch)
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_history_from_before_the_staging_may_expire(table: Table) -> None:
-    """CP-33: what is older than the picked snapshot cannot have published it."""
-    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    staged = stage(table, 4, "a")
-    append(table, 5)
-    cherrypick(table.iceberg, "main", staged)
-    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5]
-
-
-def test_a_branch_that_began_after_the_staging_has_its_whole_history(catalog: Catalog) -> None:
-    """CP-33: its first snapshot has no parent, so none expired."""
-    empty = catalog.create_table("db.empty", SCHEMA, key=["id"]).create_branch("audit")
-    audit = catalog.load_table("db.empty", branch="audit")
-    append(audit, 1)
-    append(empty.refresh(), 2)
-    assert audit.snapshot_id is not None
-    cherrypick(empty.iceberg, "main", audit.snapshot_id)
-    assert live_values(empty.refresh(), "id") == [1, 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from datetime import datetime
@@ -280,24 +279,6 @@ def test_an_append_to_a_branch_in_the_moment_of_a_drop(catalog: tf.Catalog, monk
     assert live_values(table.refresh(), "n", branch="b") == [1, 55]
 
 
-def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RP-6, RP-8: another program narrows what exists, without a snapshot."""
-    table = made(catalog)
-    table.append(rows(1))
-    iceberg = catalog.load_table("db.t").iceberg
-    narrower = json.loads(iceberg.metadata.properties[RANGE_PARTITIONS])
-    narrower["bounds"] = [[[0], [50]]]
-
-    def narrow() -> None:
-        with iceberg.transaction() as transaction:
-            transaction.set_properties({RANGE_PARTITIONS: json.dumps(narrower)})
-
-    beside_the_next_commit(monkeypatch, table, narrow)
-    with pytest.raises(UncoveredRowsError):
-        table.append(rows(2, 56))
-    assert live_values(table.refresh(), "n") == [1]
-
-
 def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
     """RP-8: validated together; if one change is invalid, all are rejected and the table stays unchanged."""
     table = made(catalog, step=10)
@@ -354,17 +335,6 @@ def test_missing_steps_are_added_by_the_commit_of_the_rows(catalog: tf.Catalog) 
     write_elsewhere(table, rows(500))
     assert table.range_partitions.list()["partition"].to_pylist()[-1] == "[500, 510)"
     assert live_values(table, "n") == [-1, 4, 7, 23, 500]
-
-
-def test_a_commit_adds_no_steps_for_rows_beside_others_that_no_step_may_take(catalog: tf.Catalog) -> None:
-    """RP-6, RP-9: the limits were narrowed while the rows were written."""
-    table = made(catalog, step=10, on_demand=True, on_demand_limits=(0, 1_000))
-    write = table.new_write(kind="append")
-    staged = [write.write(rows(number)) for number in (150, 950)]
-    set_by_another(catalog.load_table("db.t"), table.properties[RANGE_PARTITIONS].replace("1000", "500"))
-    with pytest.raises(UncoveredRowsError):
-        table.commit(write, staged)
-    assert live_values(table.refresh(), "n") == []
 
 
 def test_a_default_partition_takes_the_rest(catalog: tf.Catalog) -> None:

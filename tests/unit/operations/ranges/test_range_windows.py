@@ -149,25 +149,6 @@ def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted
     assert "[10, 20)" in branch.range_partitions.list()["partition"].to_pylist()
 
 
-def test_only_the_branch_that_lost_the_rows_restores_them_when_history_is_gone(catalog: tf.Catalog) -> None:
-    """RP-13: on other branches the rows may be in other files, and restoring them would duplicate them."""
-    table = made(catalog)
-    table.append(rows(5, 15))
-    table.create_branch("b")
-    table.append(rows(25))
-    tag = table.range_partitions.retire(10, 20).tag
-    assert tag is not None
-    branch = catalog.load_table("db.t", branch="b")
-    branch.maintenance.compact(rewrite_all=True)
-    with pytest.raises(InvalidArgumentError, match="Restore it on 'main'"):
-        branch.refresh().range_partitions.restore(tag)
-    assert live_values(branch.refresh(), "n") == [5, 15]
-    table.refresh().append(rows(26))
-    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    assert table.range_partitions.restore(tag, deletes="ignore").restored_data_files_count == 1
-    assert live_values(table.refresh(), "n") == [5, 15, 25, 26]
-
-
 LATER_DELETES: dict[str, Callable[[tf.Table], Any]] = {
     "range delete": lambda table: table.delete_prefix({"n": 2}),
     "equality delete": lambda table: table.delete_rows(pa.table({"n": pa.array([2], pa.int64())})),
@@ -245,67 +226,6 @@ def test_a_delete_of_retired_rows_alone_is_recorded_if_blind_deletes_are_off(cat
     with pytest.raises(InvalidArgumentError, match="deletes='apply'"):
         table.range_partitions.restore(tag)
     table.range_partitions.restore(tag, deletes="apply")
-    assert live_values(table, "n") == [1, 15]
-
-
-SCANS_BY_KEY: dict[str, Callable[..., Any]] = {
-    "prefix": lambda table, **options: table.delete_prefix({"n": 2}, **options),
-    "rows": lambda table, **options: table.delete_rows(pa.table({"id": pa.array([1], pa.int64())}), **options),
-    "range": lambda table, **options: table.delete_range(lower=(2,), upper=(12,), **options),
-    "ranges": lambda table, **options: table.delete_ranges(pa.table({"lower_n": [2], "upper_n": [3]}), **options),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "is_off"),
-    [("prefix", False), ("range", False), ("ranges", False), *((name, True) for name in SCANS_BY_KEY)],
-)
-def test_a_search_by_keys_that_finds_only_retired_rows_is_recorded(
-    name: str, is_off: bool, catalog: tf.Catalog
-) -> None:
-    """RP-13: without its condition, also in a transaction with a delete whose condition is recorded."""
-    table = made(catalog)
-    table.append(rows(1, 2))
-    tag = table.range_partitions.retire(0, 10).tag
-    assert tag is not None
-    if is_off:
-        table.set_properties({"write.delete.blind": "off"})
-        with table.transaction() as transaction:
-            transaction.delete("n < 3 AND id > 5")
-            SCANS_BY_KEY[name](transaction)
-    else:
-        SCANS_BY_KEY[name](table, mode="scan")
-    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
-        table.range_partitions.restore(tag)
-    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
-        table.range_partitions.restore(tag, deletes="apply")
-    table.range_partitions.restore(tag, deletes="ignore")
-    assert live_values(table, "n") == [1, 2]
-
-
-def test_a_delete_that_no_retired_row_can_match_makes_no_snapshot(catalog: tf.Catalog) -> None:
-    """CP-17, RP-13"""
-    table = made(catalog)
-    table.append(rows(1, 15))
-
-    def delete_nothing() -> None:
-        before = table.snapshot_id
-        table.delete("n >= 30 AND id > 1")
-        table.delete_prefix({"n": 30}, mode="scan")
-        table.delete_range(lower=(30,), upper=None, mode="scan")
-        assert table.snapshot_id == before
-
-    delete_nothing()
-    tag = table.range_partitions.retire(0, 10).tag
-    assert tag is not None
-    delete_nothing()
-    before = table.snapshot_id
-    assert table.delete("id > 1 AND n > 0", mode="scan", dry_run=True).deleted_row_count == 0
-    assert table.snapshot_id == before
-    restored = table.range_partitions.restore(tag).snapshot_id
-    table.delete("id > 1 AND n > 0", mode="scan")
-    table.delete_prefix({"n": 2}, mode="scan")
-    assert table.snapshot_id == restored
     assert live_values(table, "n") == [1, 15]
 
 

@@ -15,7 +15,6 @@ from new_lakes import new_lake
 from pyiceberg.types import StringType
 
 import tableformat as tf
-from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import InvalidArgumentError
 
 NAN = float("nan")
@@ -164,28 +163,6 @@ def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table]
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "p": "a", "f": None}]
 
 
-def test_columns_that_are_renamed_while_files_are_added_are_found(
-    made: Callable[..., tf.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LK-19: the name mapping has the names under which the files were checked."""
-    table = made()
-    commit, calls = EmbeddedCatalog.commit_table, []
-
-    def after_a_rename(*arguments: Any) -> Any:
-        monkeypatch.setattr(EmbeddedCatalog, "commit_table", commit)
-        calls.append(1)
-        assert table.catalog is not None
-        with table.catalog.load_table("db.t").update_schema() as update:
-            update.rename_column("p", "q")
-        return commit(*arguments)
-
-    monkeypatch.setattr(EmbeddedCatalog, "commit_table", after_a_rename)
-    with pytest.raises(InvalidArgumentError, match="cannot be added"):
-        add(table, tmp_path / "g.parquet", {"id": [1], "p": ["a"]})
-    assert calls
-    assert table.refresh().scan().count() == 0
-
-
 @pytest.mark.parametrize("row_group_size", [1000, 4])
 def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     made: Callable[..., tf.Table], tmp_path: Path, row_group_size: int
@@ -208,25 +185,4 @@ def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     table.add_files([str(tmp_path / "sorted.parquet")])
     table.delete_range(lower=(2,), upper=(5,))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted([0, 1, 5, 6, 7] * 2)
-    assert table.verify(deep=True).is_clean, table.verify(deep=True)
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [pa.dictionary(pa.int32(), pa.string()), pa.string_view(), pa.large_string()],
-    ids=["codes", "view", "large"],
-)
-def test_text_in_other_arrow_types_is_verified(
-    made: Callable[..., tf.Table], tmp_path: Path, stored: pa.DataType
-) -> None:
-    """MT-74: the categories of pandas and the views of Polars are in files as such; they were named as unreadable."""
-    table = made()
-    texts = (
-        pa.array(["b", "a", None]).cast(stored) if not pa.types.is_dictionary(stored) else pa.array(["b", "a", None])
-    )
-    columns = {"id": pa.array([1, 2, 3]), "p": texts.dictionary_encode() if pa.types.is_dictionary(stored) else texts}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    table.add_files([str(tmp_path / "a.parquet")])
-    table.delete_range(lower=("b",), upper=("c",), on=["p"])
-    assert table.scan().to_arrow()["p"].to_pylist() == ["a", None]
     assert table.verify(deep=True).is_clean, table.verify(deep=True)

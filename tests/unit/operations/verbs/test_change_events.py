@@ -289,47 +289,6 @@ def test_the_envelope_without_a_key_needs_both_images(catalog: tf.Catalog) -> No
         table.apply_changes(debezium(("u", None, ("a", 1, "new"), 1)), envelope="debezium", key=None)
 
 
-def test_an_envelope_that_says_too_little_is_an_error(catalog: tf.Catalog) -> None:
-    """CF-14"""
-    table = new_table(catalog, [("a", 1, "old")])
-    for given, options, message in (
-        (debezium(("d", None, None, 1)), {}, "op 'd' has no 'before'"),
-        (debezium(("c", None, None, 1)), {}, "op 'c' has no 'after'"),
-        (debezium(("m", None, None, 1)), {}, "'m', which is not an operation"),
-        (debezium(("c", None, ("a", 1, "x"), 1)).drop(["source"]), {}, "no column source with lsn or pos"),
-        (debezium(("c", None, ("a", 1, "x"), 1)), {"order_by": "source.lns"}, "lns"),
-        (debezium(("c", None, ("a", 1, "x"), 1)), {"envelope": "maxwell"}, "'maxwell' is not known"),
-        (pa.table({"op": ["c"], "after": ["{}"]}), {"order_by": None}, "'after' of the events is string"),
-        (pa.table({"before": [None]}), {"order_by": None}, "op"),
-    ):
-        with pytest.raises(InvalidArgumentError, match=message):
-            table.apply_changes(given, **{"envelope": "debezium", **options})
-    assert stored(table) == Counter([("a", 1, "old")])
-
-
-@pytest.mark.parametrize("key", ["table", None])
-def test_a_truncate_needs_no_columns_of_the_row(catalog: tf.Catalog, key: str | None) -> None:
-    """CF-13: other events without the key are an error that names its columns."""
-    lone = pa.Table.from_pylist([{"op": "t", "before": None, "after": None, "source": {"lsn": 3}}])
-    for given, options in (
-        (lone, {"envelope": "debezium"}),
-        (pa.table({"payload": lone.to_struct_array()}), {"envelope": "debezium"}),
-        (pa.table({"_op": ["truncate", "T"]}), {"order_by": None}),
-    ):
-        table = new_table(catalog, [("a", 1, "old")])
-        assert table.apply_changes(given, key=key, dry_run=True, **options).deleted_row_count == 1
-        table.apply_changes(given, key=key, **options)
-        assert not stored(table)
-    table = new_table(catalog, [("a", 1, "old")])
-    with pytest.raises(InvalidArgumentError, match="customer"):
-        table.apply_changes(pa.table({"_op": ["T", "D"]}), order_by=None, key=key)
-    only_item = pa.Table.from_pylist([{"op": "d", "before": {"item": "x"}, "source": {"lsn": 3}}])
-    with pytest.raises(InvalidArgumentError) as raised:
-        table.apply_changes(only_item, envelope="debezium", key=key)
-    assert "debezium." not in str(raised.value)
-    assert stored(table) == Counter([("a", 1, "old")])
-
-
 @pytest.mark.parametrize("order_column", [False, True])
 def test_a_delete_without_its_key_is_diverted(catalog: tf.Catalog, order_column: bool) -> None:
     """CP-24"""

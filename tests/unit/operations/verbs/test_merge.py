@@ -12,7 +12,6 @@ import pytest
 from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.deletes.positions import PositionSet
 from tableformat.errors import (
     DuplicateKeyError,
     InvalidArgumentError,
@@ -21,9 +20,6 @@ from tableformat.errors import (
     UnknownColumnError,
     UnknownOptionError,
 )
-from tableformat.merge_on_read.task import RowTask
-from tableformat.scan.context import ReadContext
-from tableformat.scan.matching_positions import matching_positions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("a", pa.int32()), ("x", pa.float64()), ("text", pa.string())])
 SMALL = '{"type": "lt", "term": "a", "value": 100}'
@@ -90,26 +86,6 @@ def test_a_target_row_matched_twice_is_named(table: tf.Table) -> None:
         merge.execute()
     assert table.refresh().snapshot_id == before
     assert table.merge(source(4, 4), on="id").when_matched_delete().execute().deleted_row_count == 1
-
-
-def test_only_files_that_may_match_are_read(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-29: by the bounds of the source's values, and by each leading key value if they lie far apart."""
-    table.append(source(100, 200, a=pa.array([1, 2], pa.int32())))
-    seen: list[str] = []
-
-    def noted(task: RowTask, context: ReadContext) -> PositionSet:
-        seen.append(task.data_file.file_path)
-        return matching_positions(task, context)
-
-    monkeypatch.setattr("tableformat.operations.finding.found_rows.matching_positions", noted)
-    table.merge(source(4, 5, a=[1, 2]), on="id").when_matched_update_all().execute()
-    assert len(seen) == 1
-    seen.clear()
-    table.merge(source(0, 300), on="target.id = source.id AND target.a >= 0").when_matched_delete().execute()
-    assert len(seen) == 1
-    seen.clear()
-    table.merge(source(0), on="target.a < source.id").when_matched_delete().execute()
-    assert len(seen) > 2
 
 
 @pytest.mark.parametrize("change", ["delete", "update", "append"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,6 @@ from tableformat.errors import (
     StaleRowsError,
     UnknownColumnError,
 )
-from tableformat.parquet import parquet_file
-from tableformat.storage import storage
 
 ORDER_COLUMN = "tableformat.order-column"
 COLUMNS = pa.schema(
@@ -229,40 +225,6 @@ def test_option_without_the_property_is_an_error(tmp_path: Path) -> None:
         table.upsert([row(1, 1)], on_stale="skip")
 
 
-def test_without_the_property_no_data_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-69: the older row wins, because its batch is the later one."""
-    table = new_table(tmp_path).remove_properties(ORDER_COLUMN)
-    table.append([row(1, 40, "first"), row(2, 40)])
-    with _opened(monkeypatch) as opened:
-        table.upsert([row(1, 30, "later")])
-        apply(table, delete_of(2, 30))
-        table.replace([row(3, 1)])
-    assert opened == []
-    assert notes(table) == {1: "later", 3: "new"}
-    table.set_properties({ORDER_COLUMN: "ts"})
-    with _opened(monkeypatch) as opened:
-        table.upsert([row(1, 30)])
-    assert opened
-
-
-@contextmanager
-def _opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Record the Parquet files that are opened."""
-    opened: list[str] = []
-
-    def noting(function: Any) -> Any:
-        def call(*arguments: Any) -> Any:
-            opened.extend(each for each in arguments if isinstance(each, str) and each.endswith(".parquet"))
-            return function(*arguments)
-
-        return call
-
-    with monkeypatch.context() as patched:
-        patched.setattr(storage, "_read_local", noting(storage._read_local))
-        patched.setattr(parquet_file, "open_input", noting(parquet_file.open_input))
-        yield opened
-
-
 def test_owner_who_forbids_equality_deletes_gets_an_error_for_delete_events(tmp_path: Path) -> None:
     """CP-71: without equality deletes, these deletes could not be remembered."""
     table = new_table(tmp_path, **{"write.delete.blind": "off"})
@@ -291,22 +253,6 @@ def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) 
         with pytest.raises(CommitConflictError):
             write(converts=converts)
     assert table.refresh().upsert([row(1, 45)]).stale_row_count == 1
-
-
-def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> None:
-    """CP-73: a transaction raises a conflict, but a single operation is staged again."""
-    table = new_table(tmp_path)
-    other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
-
-    def write(order: int, *, beside: int) -> None:
-        with table.refresh().transaction() as tx:
-            tx.upsert([row(order, 40)])
-            other.refresh().upsert([row(beside, 50, "newer")])
-
-    with pytest.raises(CommitConflictError):
-        write(1, beside=1)
-    write(2, beside=9)
-    assert notes(table.refresh()) == {1: "newer", 2: "new", 9: "newer"}
 
 
 def test_property_that_others_set_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:
