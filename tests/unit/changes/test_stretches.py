@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from pyiceberg.table.snapshots import Operation
 from v3_tables import new_catalog, new_table, rows
 
@@ -71,7 +72,7 @@ NAMES = ["id", "note", "_commit_version", "_change_type"]
 CONDITIONS = ("id > 2 AND note <> 'A5'", "_change_type = 'delete' AND (_commit_version > 6 OR id = 1)", None)
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=every(2, [3, 2]))
 def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Changes, Any]]:
     """Feeds of a table, and their events if each snapshot is resolved alone, as in the plan."""
     table = busy_table(tmp_path_factory.mktemp("lake"), request.param)
@@ -84,7 +85,7 @@ def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return found
 
 
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("limits", every(3, LIMITS))
 def test_events_are_those_of_snapshots_told_one_by_one(
     feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
 ) -> None:

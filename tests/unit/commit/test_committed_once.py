@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from long_forms import every
 from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
@@ -27,7 +28,7 @@ from tableformat.testing.table_rows import live_values
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 and 2."""
     catalog = new_lake(tmp_path / "lake")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, SchemaMismatchError
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def catalog(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Catalog:
     return tf.open_catalog(tmp_path / "lake", **{"table-default.format-version": request.param})
 

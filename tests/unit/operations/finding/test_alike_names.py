@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from long_forms import every
 
 import tableformat as tf
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, UnsupportedFeatureError
@@ -16,7 +17,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("Id", pa.int64()), ("v", pa.int64())])
 ROWS = pa.table({"id": [1, 2, 3], "Id": [30, 10, 20], "v": [0, 0, 0]})
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(catalog: tf.Catalog, request: pytest.FixtureRequest) -> tf.Table:
     table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     table.append(ROWS)

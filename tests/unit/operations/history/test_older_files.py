@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
@@ -20,7 +21,7 @@ SCHEMA = pa.schema([("n", pa.int64())])
 DELETES = ["positions", "key", "range", None]
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["n"], bounds=[(0, 20)], splits=[10])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from new_lakes import new_lake
 
 import tableformat as tf
@@ -54,7 +55,7 @@ VERBS: dict[str, tuple[Callable[[tf.Table], Any], list[int]]] = {
 }
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 6 in two files."""
     catalog = new_lake(tmp_path / "lake")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from long_forms import every
 from new_lakes import new_lake
 
 import tableformat as tf
@@ -27,7 +28,7 @@ SCHEMA = pa.schema(
 PREFIX = ["customer", "order"]
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=every(2, [3, 2]))
 def table(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[tf.Table]:
     """Orders ann 1, of two lines, ann 2 and bob 1."""
     with new_lake(tmp_path / "lake") as catalog:
