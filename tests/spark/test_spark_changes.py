@@ -257,6 +257,16 @@ def test_updates_and_net_changes(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
+def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table((namespace, "keyless"), SCHEMA)
+    table.append(rows(1, 2))
+    table.delete_rows(pa.table({"id": [1]}))
+    assert changes(spark, table, "FROM VERSION 2") == ["2 delete 1 old1"]
+    with pytest.raises(AnalysisException, match=r"tell rows by the key of a table, and .*keyless.* has none"):
+        changes(spark, table, "FROM VERSION 2 WITH (computeUpdates = 'true')")
+
+
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> None:
     """A filter on the columns of the feed rules out whole files."""
     table.append(rows(10, 11))
@@ -270,6 +280,13 @@ def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> No
     assert found.rdd.getNumPartitions() == 1
     by_value = spark.sql(f"SELECT * FROM lake.{table.name} CHANGES FROM VERSION 1 WHERE v = 'old11'")
     assert events(by_value) == ["2 insert 11 old11"]
+
+
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
+def test_column_with_the_name_of_one_of_the_feed(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table((namespace, "taken"), pa.schema([("_change_type", pa.string())]))
+    with pytest.raises(AnalysisException, match="has a column '_change_type'"):
+        spark.sql(f"SELECT * FROM lake.{table.name} CHANGES FROM VERSION 1").collect()
 
 
 @pytest.fixture

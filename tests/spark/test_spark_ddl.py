@@ -59,6 +59,13 @@ def test_primary_key_of_the_statement_is_the_key_of_the_table(
     assert "COMMENT 'rows of messages'" in statement
 
 
+def test_key_on_a_floating_point_column_is_refused(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="floating point") as caught:
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a DOUBLE, PRIMARY KEY (a))")
+    assert caught.value.getCondition() == "TABLEFORMAT_INVALID_KEY"
+    assert caught.value.getSqlState() == "22023"
+
+
 def test_partition_transforms(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (a INT, s STRING, ts TIMESTAMP, country STRING) "
@@ -245,6 +252,13 @@ def test_statements_on_names_of_every_kind(spark: SparkSession, lake: Catalog, n
     assert sorted(map(tuple, spark.sql(f"SELECT * FROM {quoted} WHERE `x.y` > 0").collect())) == [(1, "p"), (3, "r")]
     assert spark.sql(f"SELECT count(*) FROM {quoted}.snapshots").collect()[0][0] == 3
     assert lake.load_table((namespace, name)).scan().count() == 2
+
+
+def test_kind_of_another_format_is_refused(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="USING delta: tables of this catalog are Iceberg tables") as caught:
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING delta")
+    assert caught.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING iceberg")
 
 
 def test_the_provider_of_a_table_is_what_using_named(spark: SparkSession, namespace: str) -> None:

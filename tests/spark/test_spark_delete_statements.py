@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
@@ -38,8 +39,14 @@ def deletes(table: Table) -> list[tuple[int, str]]:
 
 
 ALL = [f"{letter}{n}" for letter in "ab" for n in range(1, 7)]
+
+
 RANGE = (2, "RANGE_DELETES_PARQUET")
+
+
 EQUALITY = (2, "PARQUET")
+
+
 POSITION = (1, "PARQUET")
 
 
@@ -116,3 +123,9 @@ def test_deletion_vectors_in_version_3(spark: SparkSession, lake: Catalog, names
         spark.sql(f"DELETE FROM lake.{table.name} WHERE v = {v}")
     assert rows(spark, table) == [f"a{n}" for n in (0, 1, 2, 5, 6, 7, 8, 9)]
     assert {kind for _, kind in deletes(table)} == {"PUFFIN"}
+
+
+def test_time_travel_cannot_be_deleted_from(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(AnalysisException):
+        spark.sql(f"DELETE FROM lake.{table.name} VERSION AS OF {table.snapshot_id} WHERE id1 = 'a'")
+    assert rows(spark, table) == ALL

@@ -191,6 +191,13 @@ def test_null_in_a_key_column_is_refused(spark: SparkSession, table: Table) -> N
     assert table.refresh().snapshot_id is None
 
 
+def test_time_travel_cannot_be_written(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', 1, 0.5)")
+    snapshot_id = table.refresh().snapshot_id
+    with pytest.raises(AnalysisException):
+        spark.sql(f"INSERT INTO lake.{table.name} VERSION AS OF {snapshot_id} VALUES ('a', 1, 0.5)")
+
+
 @pytest.mark.since_spark("4.1", "INSERT of some of the columns")
 def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} (id2, id1) VALUES (1, 'a')")

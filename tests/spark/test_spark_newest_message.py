@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from tableformat import Catalog, Table
 
 MESSAGES = "number long, at double, customer string, order long, items array<string>"
+
+
 PREFIX = {"replace-prefix": "customer,order"}
 
 
@@ -148,3 +150,27 @@ def test_a_named_batch_is_written_once(spark: SparkSession, table: Table) -> Non
         functions.lit(True)
     )
     assert (rows(spark, table), table.refresh().snapshot_id) == (before, snapshot_id)
+
+
+def test_named_procedures_run_once(spark: SparkSession, table: Table, namespace: str) -> None:
+    """SP-99: run, append, run again with the same names."""
+    named = "application_id => 'cleaner', batch_id => '{}'"
+    calls = (
+        f"delete_prefix('{namespace}.t', map('customer', 'zoe'), {named.format(1)})",
+        f"delete_range('{namespace}.t', lower => struct('zoe'), {named.format(2)})",
+        f"replace_interval('{namespace}.t', source => '{namespace}.none', on => array('customer'), "
+        f"lower => struct('zoe'), {named.format(3)})",
+    )
+    spark.sql(f"CREATE TABLE lake.{namespace}.none AS SELECT * FROM lake.{namespace}.t WHERE false")
+    expected = [*rows(spark, table), "zoe 1 1 late"]
+    for call in calls:
+        first = spark.sql(f"CALL lake.system.{call}").first()
+        spark.sql(f"INSERT INTO lake.{namespace}.t VALUES ('zoe', 1, 1, 'late')")
+        again = spark.sql(f"CALL lake.system.{call}").first()
+        assert first is not None
+        assert again is not None
+        assert (first.already_applied, again.already_applied) == (False, True)
+        assert rows(spark, table) == expected
+        spark.sql(f"DELETE FROM lake.{namespace}.t WHERE customer = 'zoe'")
+    with pytest.raises(AnalysisException, match="go together"):
+        spark.sql(f"CALL lake.system.delete_prefix('{namespace}.t', map('customer', 'zoe'), application_id => 'a')")

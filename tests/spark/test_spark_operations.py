@@ -124,6 +124,14 @@ def test_an_insert_ignores_keys_that_exist(spark: SparkSession, table: Table, ta
     assert rows(spark, table) == ["ann 1 old", "ann 2 old", "bob 1 old", "zoe 1 new"]
 
 
+def test_an_insert_refuses_keys_that_exist(spark: SparkSession, table: Table) -> None:
+    """SP-109"""
+    with pytest.raises(AnalysisException, match="'customer': 'bob', 'order': 1"):
+        write(frame(spark, [("zoe", 1, "new"), ("bob", 1, "new")]), table, "insert-error")
+    write(frame(spark, [("zoe", 1, "new")]), table, "insert-error")
+    assert rows(spark, table) == ["ann 1 old", "ann 2 old", "bob 1 old", "zoe 1 new"]
+
+
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 def test_a_delete_takes_keys_and_prefixes(spark: SparkSession, table: Table) -> None:
@@ -136,6 +144,19 @@ def test_a_delete_takes_keys_and_prefixes(spark: SparkSession, table: Table) -> 
     assert rows(spark, table) == ["cem 1 old"]
     write(frame(spark, [("cem",)], "customer string"), table, "delete")
     assert rows(spark, table) == []
+
+
+@pytest.mark.since_spark("4.0", "rows with other columns than the table's")
+def test_a_delete_needs_the_first_columns_of_the_key(spark: SparkSession, table: Table) -> None:
+    """SP-107"""
+    before = rows(spark, table)
+    for given, columns, message in (
+        ([(1,)], "order long", "lack the column customer"),
+        ([(None, 1)], "customer string, order long", "no value in the key column customer"),
+    ):
+        with pytest.raises(Exception, match=message):
+            write(frame(spark, given, columns), table, "delete")
+    assert rows(spark, table) == before
 
 
 @LAYOUTS

@@ -28,7 +28,11 @@ SCHEMA = pa.schema(
         ("v", pa.string()),
     ]
 )
+
+
 COLUMNS = "id long, year int, v string"
+
+
 YEARS = tf.RangePartitions(on=["year"], bounds=[(2011, 2014), (2016, 2018)], splits=[2012])
 
 
@@ -234,6 +238,23 @@ def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalo
     spark.createDataFrame([(9, 1999, "")], COLUMNS).writeTo(name).options(**options).append()
     assert len(rows(table)) == 8
     assert spark.table(refused).count() == 5
+
+
+def test_options_about_refused_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """Invalid options are rejected before a row is written."""
+    table = make(lake, namespace, YEARS)
+    lake.create_table((namespace, "narrow"), pa.schema([("id", pa.int64())]))
+    for options, message in (
+        ({"on-refused": "divert"}, "needs refused-rows-table"),
+        ({"refused-rows-table": f"{namespace}.narrow"}, "belongs to on-refused = 'divert'"),
+        ({"on-refused": "drop"}, "on-refused must be one of 'fail', 'divert'"),
+        ({"on-refused": "divert", "refused-rows-table": f"{namespace}.narrow"}, "year"),
+        ({"on-refused": "divert", "refused-rows-table": table.name}, "cannot go to itself"),
+        ({"on-refused": "divert", "refused-rows-table": f"{namespace}.nowhere"}, "nowhere"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            frame(spark, (1, 2011)).writeTo(f"lake.{table.name}").options(**options).append()
+    assert rows(table) == []
 
 
 def start(spark: SparkSession, table: Table, directory: Path, **options: str) -> StreamingQuery:
@@ -480,6 +501,8 @@ def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lak
 
 
 CORPUS = json.loads((Path(__file__).parents[2] / "specs" / "corpus" / "range-partitions.json").read_text())
+
+
 IN_SPARK = [case for case in CORPUS if {"RP-22", "RP-23", "RP-27"} & set(case["rules"])]
 
 

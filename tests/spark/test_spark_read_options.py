@@ -163,6 +163,21 @@ def test_states_that_are_refused(spark: SparkSession, table: Table) -> None:
             read(spark, table, **options).collect()
 
 
+@pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers")
+def test_a_state_by_an_option_and_by_a_version(spark: SparkSession, table: Table) -> None:
+    """ST-6."""
+    with pytest.raises(AnalysisException, match="tag names a state of the table, and VERSION AS OF"):
+        read(spark, table, tag="first", versionAsOf="audit").collect()
+
+
+def test_state_by_name_and_by_option(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    """ST-5, ST-6."""
+    with pytest.raises(AnalysisException, match="its name and tag say two states"):
+        read(spark, f"{table.name}.branch_audit", tag="first").collect()
+    with pytest.raises(AnalysisException, match="the name of branch audit and snapshot-id say two states"):
+        read(spark, f"{table.name}.branch_audit", snapshot_id=first["snapshot-id"]).collect()
+
+
 def test_streams_keep_their_options(spark: SparkSession, table: Table, first: dict[str, str], tmp_path: Path) -> None:
     def stream(name: str, **options: str) -> list[Any]:
         rows = Source(spark, f"lake.{table.name}", tmp_path / name, columns=lambda each: each.select("id"), **options)

@@ -129,6 +129,12 @@ def test_stream_replaces_prefixes(spark: SparkSession, table: Table, tmp_path: P
     assert rows(spark, table) == ["a1.8 two", "a2.0 old", "a2.1 old", "b1.0 two"]
 
 
+def test_unknown_option_of_a_stream(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    add(tmp_path / "in", "1.json", '{"id1": "a", "id2": 1, "n": 7, "v": "one"}')
+    with pytest.raises(Exception, match=r"unknown option 'replaceprefix'.*Did you mean 'replace-prefix'"):
+        start(spark, table, tmp_path / "in", tmp_path / "c", replaceprefix="id1").awaitTermination()
+
+
 def test_complete_mode_overwrites_at_each_epoch(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:

@@ -189,6 +189,29 @@ def test_update_of_a_row_that_another_deletes_meanwhile_is_a_conflict(
     assert rows(spark, table) == ["a2=2.0", "a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
 
 
+def test_update_does_not_mind_that_another_deletes_other_rows_of_the_file(
+    spark: SparkSession, table: Table, lake: Catalog
+) -> None:
+    """CP-6: a stream that replaces messages all day lets a statement about other messages through."""
+    _delete_meanwhile(spark, table, "delete_prefix")
+    spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) + 10 WHERE id1 = 'b' AND id2 = 1")
+    assert rows(spark, table) == ["a2=2.0", "a3=3.0", "b1=11.0", "b2=2.0", "b3=3.0"]
+
+
+def test_delete_does_not_mind_that_another_deletes_the_same_row(spark: SparkSession, table: Table) -> None:
+    _delete_meanwhile(spark, table, "delete_prefix")
+    spark.sql(f"DELETE FROM lake.{table.name} WHERE id1 = 'a' AND meanwhile(v) < 3")
+    assert rows(spark, table) == ["a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
+def test_update_does_not_miss_a_row_that_another_adds_meanwhile(spark: SparkSession, table: Table) -> None:
+    """CP-5: serializable."""
+    _delete_meanwhile(spark, table, "append")
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) WHERE id1 = 'a'")
+    assert rows(spark, table) == ["a1=1.0", "a2=2.0", "a3=3.0", "a4=4.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
 @pytest.mark.since_spark("4.2", "a statement's reads are known to its commit")
 def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, table: Table) -> None:
     """CP-5: bounds rule the new file out."""

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
 from stream_runs import Source
 
+from spark_ext.service.streams.stream_offset import StreamOffset
 from tableformat import Catalog, Table
+from tableformat.errors import UnsupportedFeatureError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
@@ -100,6 +102,13 @@ def test_begins_at_a_time(table: Table, source: Source) -> None:
     assert snapshot is not None
     source.options["stream-from-timestamp"] = str(snapshot.timestamp_ms)
     assert ids(source.batches()) == [[2, 3]]
+
+
+def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
+    add(table, 1)
+    source.options["snapshot-id"] = "77"
+    with pytest.raises(Exception, match="snapshot-id 77 is no retained snapshot of the branch"):
+        source.batches()
 
 
 def test_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Path) -> None:
@@ -312,6 +321,11 @@ def test_options_that_cannot_be(table: Table, source: Source, options: dict[str,
     source.options |= options
     with pytest.raises(Exception, match=message):
         source.batches()
+
+
+def test_checkpoint_of_another_version_of_the_library() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"offsets of form 2, and this version .* reads form 1"):
+        StreamOffset.from_json({"version": 2, "snapshot": 7})
 
 
 @pytest.mark.since_spark("4.2", "metadata columns of streams")

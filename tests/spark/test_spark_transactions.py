@@ -211,6 +211,16 @@ def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: Spark
     assert ids(table) == [-48, -47, 1, 2, 3, 50]
 
 
+def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    while_running(spark, table, append(50))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"""
+            UPDATE lake.{table.name} SET v = 'x'
+            WHERE id = 1 AND id IN (SELECT meanwhile(id) FROM lake.{table.name} WHERE id > 0)
+        """)
+    assert ids(table) == [1, 2, 3, 50]
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -243,6 +253,17 @@ def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
         spark.sql(statement.format(name=table.name)).collect()
     assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
     assert ids(table) == [1, 2, 3]
+
+
+@READS_ARE_KNOWN
+def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    while_running(spark, table, append(50))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"""
+            INSERT INTO lake.{table.name} REPLACE WHERE id = 1
+            SELECT 1L, max(v) FROM lake.{table.name} WHERE meanwhile(id) > 0
+        """)
+    assert ids(table) == [1, 2, 3, 50]
 
 
 @READS_ARE_KNOWN

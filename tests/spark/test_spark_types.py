@@ -17,7 +17,11 @@ from session_settings import settings
 from tableformat import Catalog
 
 pytestmark = pytest.mark.usefixtures("generated_code")
+
+
 _ID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+
+
 _CASES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
     "boolean": (pa.bool_(), [True, False], []),
     "int": (pa.int32(), [-(2**31), 2**31 - 1], []),
@@ -125,6 +129,32 @@ def test_tables_are_read_whatever_the_session_says_of_its_reader(
         with settings(spark, {name: value}):
             found = spark.sql(f"SELECT id, s.x, m['k'] FROM lake.{table.name} WHERE id >= 0 ORDER BY id").collect()
             assert [tuple(row) for row in found] == expected, name
+
+
+def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-37."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, c CHAR(3), v VARCHAR(2)) USING iceberg")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN more VARCHAR(7)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'longer', 'x', 'y')")
+    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "longer", "x", "y")]
+    assert [field.dataType.simpleString() for field in spark.table(name).schema] == ["int", *["string"] * 3]
+    for spark_type, instead in (
+        ("INTERVAL DAY", "a number"),
+        *([("VARIANT", "to_json")] if spark.version > "4" else []),
+    ):
+        with pytest.raises(AnalysisException, match=instead):
+            spark.sql(f"CREATE TABLE lake.{namespace}.u (id INT, v {spark_type})")
+    schema = pa.schema([("id", pa.int32()), ("at", pa.timestamp("ns", "UTC")), ("t", pa.time64("us"))])
+    nanos = lake.create_table((namespace, "n"), schema, properties={"format-version": "3"})
+    moment = pa.array([1_700_000_000_123_456_789], schema.field("at").type)
+    nanos.append(pa.table({"id": pa.array([1], pa.int32()), "at": moment, "t": [time(1, 2, 3)]}, schema=schema))
+    with pytest.raises(AnalysisException, match="from Python"):
+        spark.sql(f"SELECT id FROM lake.{nanos.name}").collect()
+    metrics = "readable_metrics.at.lower_bound, readable_metrics.t.upper_bound"
+    assert [tuple(row) for row in spark.sql(f"SELECT {metrics} FROM lake.{nanos.name}.files").collect()] == [
+        ("2023-11-14 22:13:20.123456789Z", "01:02:03.000000")
+    ]
 
 
 def test_files_from_before_columns_were_widened(spark: SparkSession, namespace: str) -> None:

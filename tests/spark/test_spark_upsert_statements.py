@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
@@ -102,3 +103,11 @@ def test_statements_that_are_refused(
     if condition is not None:
         assert error.value.getCondition() == condition
     assert orders.refresh().snapshot_id == before
+
+
+@pytest.mark.parametrize("statement", ["UPSERT INTO", "INSERT IGNORE INTO"])
+def test_a_table_without_a_key_is_refused(spark: SparkSession, lake: Catalog, namespace: str, statement: str) -> None:
+    """SQ-32, SQ-33."""
+    table = lake.create_table((namespace, "events"), pa.schema([("n", pa.int64())]))
+    with pytest.raises(AnalysisException, match="has no key"):
+        spark.sql(f"{statement} lake.{table.name} VALUES (1)")

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog
 
 NO_COMMENT = None if tuple(int(part) for part in version("pyspark").split(".")[:2]) >= (4, 2) else ""
+
+
 """DESCRIBE's comment for a view column without one. Before Spark 4.2 our statements implement views, with Iceberg's
 texts."""
 
@@ -169,6 +171,14 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
     ):
         refused(spark, statement, match)
     assert rows(spark, f"SELECT * FROM {db}.w ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
+    """SQ-26: the catalog root cannot have a view, and the error says so."""
+    assert [row.viewName for row in spark.sql("SHOW VIEWS IN lake").collect() if not row.isTemporary] == []
+    for statement in ("CREATE VIEW lake.v AS SELECT 1 a", "CREATE OR REPLACE VIEW lake.v AS SELECT 1 a"):
+        with pytest.raises(AnalysisException, match=r"is no name of a view: write 'lake\.db\.v'"):
+            spark.sql(statement)
 
 
 @pytest.mark.parametrize("verb", ["ALTER", "CREATE OR REPLACE"])

@@ -11,7 +11,7 @@ from pyiceberg.utils.config import Config
 
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.errors import CatalogNotFoundError, InvalidArgumentError, UnknownOptionError
 
 
 @pytest.fixture
@@ -48,6 +48,14 @@ def test_configured_name_comes_first(configured: Path) -> None:
     assert isinstance(catalog, SqlCatalog)
     assert not isinstance(catalog, EmbeddedCatalog)
     assert catalog.name == "prod"
+
+
+def test_unknown_name_lists_the_configured_ones(configured: Path) -> None:
+    with pytest.raises(CatalogNotFoundError):
+        open_backend("stage")
+    with pytest.raises(CatalogNotFoundError):
+        open_backend("prd")
+    assert list(configured.iterdir()) == []
 
 
 def test_options_can_define_a_catalog(configured: Path) -> None:

@@ -84,6 +84,13 @@ def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path:
     assert original.scan().count() == 4
 
 
+def test_renaming_does_not_hide_where_the_files_are(copy: tf.Table) -> None:
+    """CP-25"""
+    renamed = copy.catalog.rename_table("db.t", "db.mine")
+    with pytest.raises(CopiedLakeError):
+        renamed.append(rows("b", [1]))
+
+
 def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path) -> None:
     """CP-25"""
     keyed_table(tmp_path, properties={"write.metadata.path": f"file://{tmp_path}/meta"}).append(rows("a", [1]))

@@ -17,6 +17,7 @@ import tableformat as tf
 from spark_ext.service.wire.errors import describe_error
 from tableformat.catalogs import sqlite_engine
 from tableformat.errors import (
+    CommitConflictError,
     CommitStateUnknownError,
     CorruptFileError,
     ReadOnlyLakeError,
@@ -24,6 +25,8 @@ from tableformat.errors import (
 )
 
 ROWS = pa.table({"id": [1]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+
+
 CALLS: dict[str, Callable[[tf.Catalog, tf.Table], Any]] = {
     "load": lambda catalog, _: catalog.load_table("db.t"),
     "refresh": lambda _, table: table.refresh(),
@@ -132,6 +135,22 @@ def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: s
             CALLS["create"](catalog, table)
     assert (catalog.list_tables(), catalog.list_namespaces()) == (["db.t"], ["db"])
     assert table.refresh().scan().count() == 1
+
+
+def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
+    """LK-29: nothing was applied, so that the files of the commit go; only a lock is waited for again."""
+    with new_lake(f"{tmp_path}/lake") as catalog:
+        properties = {"commit.retry.num-retries": "2", "commit.retry.max-wait-ms": "1"}
+        table = catalog.create_table("db.t", ROWS.schema, key=["id"], properties=properties)
+        before = sorted((tmp_path / "lake" / "db").rglob("*.*"))
+        with answers(table, "disk I/O error", "UPDATE"), pytest.raises(StorageError, match="disk I/O error"):
+            table.append(ROWS)
+        with (
+            answers(table, "database is locked", "UPDATE"),
+            pytest.raises(CommitConflictError),
+        ):
+            table.append(ROWS)
+        assert sorted((tmp_path / "lake" / "db").rglob("*.*")) == before
 
 
 def test_another_process_that_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

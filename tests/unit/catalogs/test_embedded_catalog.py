@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from commit_tables import SCHEMA, append, data_file, live, metadata_files, new_table, range_delete
 from pyiceberg.catalog import load_catalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
@@ -102,6 +102,25 @@ def test_commit_on_a_stale_handle_is_checked_against_the_catalog(catalog: Embedd
     commit_change(other.load_table("db.t"), append(data_file(table, "a.parquet")))
     outcome = commit_change(table, append(data_file(table, "b.parquet")))
     assert (outcome.attempts, live(outcome.table)) == (1, {"a.parquet": 1, "b.parquet": 2})
+
+
+def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-18."""
+    table = new_table(catalog)
+    files = metadata_files(table)
+    write = EmbeddedCatalog._write_metadata
+
+    def write_and_lose(*args: object) -> None:
+        write(*args)  # type: ignore[arg-type]
+        monkeypatch.undo()
+        EmbeddedCatalog.commit_table(catalog, table, (), (SetPropertiesUpdate(updates={"theirs": "1"}),))
+
+    monkeypatch.setattr(EmbeddedCatalog, "_write_metadata", staticmethod(write_and_lose))
+    with pytest.raises(CommitFailedException):
+        catalog.commit_table(table, (), (SetPropertiesUpdate(updates={"ours": "1"}),))
+    kept = catalog.load_table("db.t")
+    assert metadata_files(table) - files == {kept.metadata_location.rpartition("/")[2]}
+    assert "ours" not in kept.properties
 
 
 def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy import event
 import tableformat as tf
 from spark_ext.service.wire.errors import describe_error
 from tableformat.catalogs.relocate_lake import relocate_to
+from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CopiedLakeError, StorageError, TableFormatError
 from tableformat.testing.table_rows import live_tuples
 
@@ -56,6 +57,8 @@ CALLS: dict[str, Callable[[tf.Catalog], Any]] = {
     "register": lambda catalog: catalog.register_table("db.v", "/somewhere/00000-a.metadata.json"),
     "relocate": lambda catalog: catalog.relocate(),
 }
+
+
 CHANGES: dict[str, Callable[[tf.Table], Any]] = {
     "append": lambda table: table.append(rows("b", [1])),
     "upsert": lambda table: table.upsert(rows("a", [1], "y")),
@@ -114,6 +117,30 @@ def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, ta
     with pytest.raises(TableFormatError, match="does not exist"):
         table.append(rows("b", [1]))
     assert [path for path in (tmp_path / "lake").rglob("*") if path.suffix == ".parquet"] == []
+
+
+def test_a_lake_that_is_replaced_after_the_rows_were_written(
+    tmp_path: Path, table: tf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-28: the files of the change stayed in the former one, so that the new one shall not name them."""
+    produce = SnapshotProducer.produce
+    swaps = [replace_by_copy]
+
+    def swapped(self: SnapshotProducer, *args: Any, **options: Any) -> Any:
+        snapshot = produce(self, *args, **options)
+        if swaps:
+            (tmp_path / "lake").rename(tmp_path / "former")
+            shutil.copytree(tmp_path / "before", tmp_path / "lake")
+            swaps.clear()
+        return snapshot
+
+    shutil.copytree(tmp_path / "lake", tmp_path / "before")
+    monkeypatch.setattr(SnapshotProducer, "produce", swapped)
+    with pytest.raises(StorageError, match=r"1 of the files that were written for db\.t .* are gone.*Run the op"):
+        table.append(rows("b", [1]))
+    assert opened_anew(tmp_path / "lake").verify(deep=True).errors == ()
+    table.append(rows("c", [1]))
+    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("c", 1, "x")]
 
 
 @pytest.mark.parametrize("move", [replace_by_copy, lambda each: (each / "lake").rename(each / "former")])

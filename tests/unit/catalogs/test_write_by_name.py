@@ -89,6 +89,12 @@ def test_without_columns_nothing_is_created(catalog: tf.Catalog, rows: object) -
     assert catalog.list_namespaces() == []
 
 
+def test_upsert_into_a_new_table_needs_a_key(catalog: tf.Catalog) -> None:
+    with pytest.raises(InvalidArgumentError):
+        catalog.write("hr.people", PEOPLE, mode="upsert")
+    assert catalog.list_namespaces() == []
+
+
 def test_named_batch_is_written_once(catalog: tf.Catalog) -> None:
     for _ in range(2):
         result = catalog.write("hr.people", PEOPLE, application_id="loader", batch_id=1)

@@ -246,6 +246,23 @@ def test_answer_lost_after_the_commit_is_a_success(table: Table, catalog: Faulty
     assert outcome.snapshot_id == outcome.metadata.current_snapshot_id
 
 
+def test_answer_without_the_snapshot_is_no_ground_to_remove_its_files(
+    table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-18: as of a replica that lags behind."""
+    commit_table = catalog.commit_table
+
+    def answer_late(*request: object) -> object:
+        answer = commit_table(*request)  # type: ignore[arg-type]
+        return answer.model_copy(update={"metadata": table.metadata})
+
+    monkeypatch.setattr(catalog, "commit_table", answer_late)
+    assert commit_change(table, append(data_file(table, "a.parquet", [7]))).committed
+    table = table.refresh()
+    assert table.scan().to_arrow()["id"].to_pylist() == [7]
+    assert metadata_files(table) == reachable_metadata_files(table)
+
+
 def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13: a proxy sent the request twice; the second answer is a conflict with ourselves."""
 
@@ -331,6 +348,19 @@ def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: Faulty
     with pytest.raises(UnsupportedFeatureError, match="newer version"):
         commit_change(table, append(data_file(table, "a.parquet")))
     assert commit_change(table, delete_blindly(equality_delete(table, "e.parquet"))).committed
+
+
+def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-18."""
+    files = metadata_files(table)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tableformat.commit.snapshot_producer.write_manifest_list", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    assert metadata_files(table) == files
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
@@ -441,6 +471,28 @@ def test_number_that_one_other_commit_took_is_a_lost_race(table: Table, catalog:
     outcome = commit_change(table, append(data_file(table, "ours.parquet")))
     assert (outcome.committed, outcome.attempts, outcome.sequence_number) == (True, 2, 2)
     assert live(outcome.table) == {"theirs.parquet": 1, "ours.parquet": 2}
+
+
+def test_table_that_cannot_be_read_at_once_is_looked_at_again(
+    table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-13: `commit.status-check.num-retries` sets the number of checks; a commit that is found then is a success."""
+    load_table, looks = catalog.load_table, []
+
+    def lose_the_answer() -> None:
+        catalog.after = None
+        monkeypatch.setattr(catalog, "load_table", away_twice)
+        raise OSError("no answer")
+
+    def away_twice(identifier: str) -> Table:
+        looks.append(identifier)
+        if len(looks) < 3:
+            raise OSError("away")
+        return load_table(identifier)
+
+    catalog.after = lose_the_answer
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert (outcome.committed, outcome.attempts, len(looks)) == (True, 1, 3)
 
 
 @pytest.mark.parametrize(

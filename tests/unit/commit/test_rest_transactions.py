@@ -26,7 +26,11 @@ from tableformat.errors import (
 )
 
 SCHEMA = pa.schema([pa.field("order", pa.int64(), nullable=False), pa.field("note", pa.string())])
+
+
 NAMES = ("db.lines", "db.orders")
+
+
 BATCH: dict[str, Any] = {"application_id": "loader", "batch_id": 1}
 
 
@@ -49,6 +53,8 @@ class Estate:
 
 
 BEFORE = {key: [1] for key in NAMES}
+
+
 AFTER = {key: [1, 2] for key in NAMES}
 
 
@@ -144,6 +150,20 @@ def test_a_lost_answer_is_found_in_all_tables(estate: Estate) -> None:
 
     estate.service.answer = lose
     assert {each.added_row_count for each in estate.change().values()} == {1}
+    assert estate.numbers() == AFTER
+
+
+def test_a_request_that_is_applied_between_two_looks_is_found_in_all_tables(estate: Estate) -> None:
+    """CP-77: the first table was loaded before the server applied it, and the second one afterwards."""
+
+    def lose(requests: list[TableRequest]) -> None:
+        estate.service.after_load.append(lambda: estate.service.apply(requests))
+        raise OSError("late")
+
+    estate.service.answer = lose
+    assert {each.snapshot_id for each in estate.change().values()} == {
+        estate.lake.load_table(name).snapshot_id for name in NAMES
+    }
     assert estate.numbers() == AFTER
 
 

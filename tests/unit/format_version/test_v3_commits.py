@@ -50,9 +50,6 @@ def assert_only_vectors(table: tf.Table) -> None:
     assert files_on_disk(table, ".puffin") == {vector.file_path for vector in vectors(table).values()}
 
 
-# -- an upgrade between planning and commit ---------------------------------------------------------------------------
-
-
 def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(faulty: FaultyCatalog) -> None:
     """CP-19: without running the operation again."""
     table = filled(faulty, 2)
@@ -111,9 +108,6 @@ def test_a_blind_write_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     table.upsert(rows("a", 1, 9, note="new "))
     assert ids(table) == [("a", number) for number in (1, 2, 3, 4, 5, 9)] + [("b", n) for n in range(1, 6)]
     assert table.metadata.format_version == 3
-
-
-# -- vectors of others ------------------------------------------------------------------------------------------------
 
 
 def test_two_writers_delete_rows_of_one_file(faulty: FaultyCatalog) -> None:
@@ -178,4 +172,20 @@ def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
         transaction.delete("note = 'a2'", mode="scan")
 
 
-# -- row ids ----------------------------------------------------------------------------------------------------------
+def test_row_ids_that_another_commit_assigned_meanwhile_are_kept(faulty: FaultyCatalog) -> None:
+    """A manifest that an earlier attempt wrote before the ids were assigned must not be used again."""
+    table = new_table(tf.Catalog(faulty), 2, partition_by=["region"])
+    table.append(pa.concat_tables([rows("a", 1, 2), rows("b", 1, 2)]))
+    table.upgrade()
+    assigned: list[list[int]] = []
+
+    def interfere(other: tf.Table) -> None:
+        other.append(rows("c", *range(7)))
+        assigned.append(other.scan("region = 'b'", columns=["_row_id"]).to_arrow()["_row_id"].to_pylist())
+
+    once(faulty, interfere)
+    with table.transaction() as transaction:
+        transaction.delete("region = 'a'", mode="scan")
+    kept = table.scan("region = 'b'", columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()
+    assert [kept] == assigned
+    assert None not in kept

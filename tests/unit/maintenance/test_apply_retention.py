@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError, TableFormatError, UnknownColumnError
 
 RETAIN = "tableformat.retain"
+
+
 NOW = datetime(2026, 6, 30, 15, 30, tzinfo=UTC)
+
+
 SCHEMA = pa.schema(
     [("region", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("customer", pa.string()), ("day", pa.date32())]
 )
@@ -144,6 +148,32 @@ def test_a_property_that_is_no_rule_is_refused_when_it_is_set(tmp_path: Path, re
     with pytest.raises(InvalidArgumentError, match=message):
         catalog.create_table("db.other", SCHEMA, properties={RETAIN: retain})
     assert table.refresh().properties[RETAIN] == "ts: 30 days"
+
+
+def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
+    """MT-108."""
+    table = make(tmp_path, "ts: 30 days where region = 'EU'")
+    for name in ("ts", "region"):
+        with pytest.raises(InvalidArgumentError, match="is named by the retention"), table.update_schema() as update:
+            update.rename_column(name, "other")
+        with pytest.raises(InvalidArgumentError, match="is named by the retention"), table.update_schema() as update:
+            update.delete_column(name)
+    with table.update_schema() as update:
+        update.rename_column("customer", "client")
+
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    window = tf.RangePartitions(
+        on=["day"], bounds=[(date(2020, 1, 1), date(2020, 1, 9))], step="1 day", retain="30 days", ahead=1
+    )
+    columns = pa.schema([pa.field("day", pa.date32(), nullable=False), ("v", pa.int64())])
+    with pytest.raises(InvalidArgumentError, match="both say how long"):
+        catalog.create_table("db.a", columns, key=["day"], range_partitions=window, properties={RETAIN: "day: 9 days"})
+    kept = catalog.create_table("db.b", columns, key=["day"], range_partitions=window)
+    with pytest.raises(InvalidArgumentError, match="both say how long"):
+        kept.set_properties({RETAIN: "day: 9 days"})
+    plain = catalog.create_table("db.c", columns, key=["day"], properties={RETAIN: "day: 9 days"})
+    with pytest.raises(InvalidArgumentError, match="both say how long"):
+        plain.range_partitions.define(window)
 
 
 def test_the_run_of_all_jobs_and_health(tmp_path: Path) -> None:

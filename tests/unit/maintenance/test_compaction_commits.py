@@ -20,6 +20,23 @@ from tableformat.testing.table_files import files_on_disk, live_data_files
 from tableformat.testing.table_rows import live_tuples
 
 
+def test_conflict_that_never_ends_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
+    """MT-47"""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    keys = iter(range(50))
+
+    def always(done: int, total: int, what: str) -> None:
+        other.delete(f"id2 = {next(keys)}", mode="scan")
+
+    before = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
+    result = table.maintenance.compact(progress=always)
+    after = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
+    assert (result.group_count, result.failed_group_count, result.commit_count) == (0, 1, 0)
+    assert after == before
+    assert [row[1] for row in live_tuples(table.refresh())] == list(range(next(keys), 50))
+
+
 def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> None:
     """MT-47: the groups of its snapshot are committed one by one."""
     table = keyed_table(tmp_path, partition_by=("id1",))

@@ -86,6 +86,22 @@ def test_older_snapshots_and_branches_keep_the_deletes(tmp_path: Path) -> None:
     assert live_tuples(other) == live_tuples(table.refresh()) == before
 
 
+def test_compaction_of_one_partition_keeps_what_others_need(tmp_path: Path) -> None:
+    """MT-95: the range deletes are global, and one of them has a span for each partition."""
+    table = with_deletes_of_every_kind(tmp_path, 2, partition_by=("id1",))
+    table.delete_prefix(pa.table({"id1": ["a", "b"], "id2": [5, 5]}))
+    before = live_tuples(table)
+    foreseen = table.maintenance.compact(where="id1 = 'a'", rewrite_all=True, dry_run=True)
+    result = table.maintenance.compact(where="id1 = 'a'", rewrite_all=True)
+    assert removed(result) == removed(foreseen)
+    left = live_delete_files(table)
+    assert kinds(left) == {DeleteKind.RANGE: 2, DeleteKind.EQUALITY: 1, DeleteKind.POSITION: 1}
+    assert live_tuples(table) == before
+    table.maintenance.compact(where="id1 = 'b'", rewrite_all=True)
+    assert live_delete_files(table) == []
+    assert live_tuples(table) == read_by_pyiceberg(table) == before
+
+
 def test_position_deletes_that_name_no_live_file_leave(tmp_path: Path) -> None:
     """MT-95, DA-10: DuckDB and Spark write one file for several data files, which no single group removes."""
     table = keyed_table(tmp_path)
@@ -141,6 +157,32 @@ def test_rewrite_planned_before_is_not_given_its_rows_back(tmp_path: Path) -> No
 
     table.maintenance.compact(rewrite_all=True, progress=Meanwhile(deletes_and_compacts))
     assert {row[0] for row in live_tuples(table.refresh())} == {"b"}
+
+
+def test_commits_of_others_that_always_come_first_leave_dead_deletes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-95: the compaction is done, and the result states why they stay."""
+    table = with_deletes_of_every_kind(tmp_path, 2).set_properties({"commit.retry.num-retries": "1"})
+    other, before = opened(tmp_path), live_tuples(table)
+    catalog = table.iceberg.catalog
+    commit_table, commits = catalog.commit_table, []
+
+    def beside_a_busy_writer(*arguments: Any) -> Any:
+        commits.append(1)
+        if len(commits) > 1:
+            other.refresh().append(rows("c", [len(commits)]))
+        return commit_table(*arguments)
+
+    monkeypatch.setattr(catalog, "commit_table", beside_a_busy_writer)
+    result = table.maintenance.compact(rewrite_all=True)
+    monkeypatch.undo()
+    assert (result.group_count, result.commit_count) == (1, 1)
+    assert result.not_dropped_because
+    assert kinds(live_delete_files(table.refresh())) == {DeleteKind.RANGE: 2, DeleteKind.EQUALITY: 2}
+    table.maintenance.compact()
+    assert live_delete_files(table) == []
+    assert [row for row in live_tuples(table) if row[0] != "c"] == before
 
 
 def test_delete_that_a_row_of_the_publish_target_waits_for_stays(tmp_path: Path) -> None:

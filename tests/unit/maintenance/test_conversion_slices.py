@@ -4,17 +4,24 @@ are chosen."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from maintenance_tables import another_handle, keyed_table, rows
 from test_convert_deletes import (
+    EACH_FILE,
+    VERSIONS,
+    Meanwhile,
     StoppedError,
     keyed_deletes,
     stopped_after,
     table_of,
+    unnamed,
 )
 
 from tableformat.commit.change import is_keyed
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteKind
@@ -82,3 +89,31 @@ def test_some_kinds_leave_no_record(tmp_path: Path) -> None:
     assert table.maintenance.convert_deletes().resumed_data_files_count == 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
+
+
+@VERSIONS
+def test_files_beside_a_commit_that_may_have_happened_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """CP-13, MT-17: a conflict leaves what is converted waiting, and only the next commit has no answer."""
+    table = table_of(tmp_path, version)
+    other = another_handle(table)
+    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
+
+    def disturb() -> None:
+        other.set_properties(**EACH_FILE)
+        other.delete("id2 = 2", mode="scan")
+
+    answers: list[Any] = []
+
+    def lose_the_second_answer(*arguments: Any, **options: Any) -> Any:
+        answers.append(commit_change(*arguments, **options))
+        raise CommitStateUnknownError("no answer")
+
+    monkeypatch.setattr(module, "_AT_ONCE", 1 if version == "2" else module._AT_ONCE)
+    monkeypatch.setattr(module, "commit_change", lose_the_second_answer)
+    with pytest.raises(CommitStateUnknownError):
+        table.maintenance.convert_deletes(progress=Meanwhile(disturb))
+    assert len(answers) == 1
+    assert unnamed(another_handle(table)) == set()
+    assert 2 not in [row[1] for row in live_tuples(another_handle(table))]

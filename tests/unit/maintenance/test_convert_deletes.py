@@ -14,7 +14,7 @@ from maintenance_tables import another_handle, keyed_table, rows
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitStateUnknownError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
@@ -28,7 +28,11 @@ from tableformat.testing.table_files import files_on_disk, live_data_files, live
 from tableformat.testing.table_rows import live_tuples
 
 EACH_FILE = {"write.target-file-size-bytes": "1"}
+
+
 """A slice has at least the size of a target file, so every data file can be a slice."""
+
+
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
@@ -83,9 +87,6 @@ class Meanwhile:
     def __call__(self, done: int, total: int, what: str) -> None:
         while done and self._actions:
             self._actions.pop(0)()
-
-
-# -- slices -----------------------------------------------------------------------------------------------------------
 
 
 @VERSIONS
@@ -174,9 +175,6 @@ def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: s
     assert len(live_delete_files(table)) == 1
 
 
-# -- going on ---------------------------------------------------------------------------------------------------------
-
-
 @VERSIONS
 @pytest.mark.parametrize("commit_count", [1, 2, 3])
 def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, commit_count: int) -> None:
@@ -238,6 +236,20 @@ def _path(file: DataFile) -> str:
     return file.file_path
 
 
+def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
+    """MT-14: the snapshot is still there, and the branch is not at one of its descendants."""
+    table = table_of(tmp_path)
+    head = table.snapshot_id
+    before = live_tuples(table)
+    stopped_after(table, 3)
+    table = another_handle(table)
+    table.rollback(snapshot_id=head)
+    result = table.maintenance.convert_deletes()
+    assert result.resumed_data_files_count == 0
+    assert live_tuples(table) == before
+    assert keyed_deletes(table) == []
+
+
 def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None:
     """MT-14: planned before the delete, so with an older number; committed after the record, with a path before it."""
     table = keyed_table(tmp_path)
@@ -281,9 +293,6 @@ def test_what_a_record_speaks_of(tmp_path: Path) -> None:
     }
 
 
-# -- beside others ----------------------------------------------------------------------------------------------------
-
-
 def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that tasks were made for, in order."""
     seen: list[str] = []
@@ -310,6 +319,34 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
     assert 2 not in [row[1] for row in live_tuples(table)]
     assert live_tuples(table) == live_tuples(another_handle(table))
     assert unnamed(table) == set()
+
+
+def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-17: first one Puffin file has the vectors of all data files. After a conflict the slices are single files, and
+    only one slice is committed."""
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    table = table_of(tmp_path, "3", file_count=4)
+    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
+    other = another_handle(table)
+
+    def disturb() -> None:
+        other.set_properties(**EACH_FILE)
+        other.delete("id2 = 2", mode="scan")
+
+    disturbed = Meanwhile(disturb)
+
+    def stop(done: int, total: int, what: str) -> None:
+        disturbed(done, total, what)
+        if another_handle(table).metadata.current_snapshot().summary.additional_properties.get(CONVERTED_FILES_UNTIL):
+            raise StoppedError
+
+    before = [row for row in live_tuples(table) if row[1] != 2]
+    with pytest.raises(StoppedError):
+        table.maintenance.convert_deletes(progress=stop)
+    assert live_tuples(another_handle(table)) == before
+    assert unnamed(another_handle(table)) == set()
 
 
 @VERSIONS
@@ -358,7 +395,38 @@ def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> No
     assert keyed_deletes(table) == []
 
 
-# -- what is chosen ---------------------------------------------------------------------------------------------------
+@VERSIONS
+def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, version: str) -> None:
+    """CP-21: what was planned on is in the past of the head, and the first slice is not."""
+    table = table_of(tmp_path, version)
+    head, before = table.snapshot_id, live_tuples(table)
+    rolled_back: list[int] = []
+
+    def roll_back_once(done: int, total: int, what: str) -> None:
+        other = another_handle(table)
+        if other.snapshot_id != head and not rolled_back:
+            rolled_back.append(done)
+            other.rollback(snapshot_id=head)
+
+    table.maintenance.convert_deletes(progress=roll_back_once)
+    assert rolled_back
+    assert live_tuples(another_handle(table)) == before
+    assert keyed_deletes(another_handle(table)) == []
+
+
+def test_conflicts_that_never_end(tmp_path: Path) -> None:
+    """MT-17: the job gives up, and leaves no file."""
+    table = table_of(tmp_path, "3", file_count=3)
+    other = another_handle(table)
+    left = [0, 1, 2, 4, 8, 9, 10, 11, 12, 14, 15]
+
+    def always(done: int, total: int, what: str) -> None:
+        if done == total:
+            other.delete(f"id2 = {left.pop(0)}", mode="scan")
+
+    with pytest.raises(CommitConflictError):
+        table.maintenance.convert_deletes(partial_progress=False, progress=always)
+    assert unnamed(another_handle(table)) == set()
 
 
 def test_filter_chooses_files(tmp_path: Path) -> None:
@@ -378,3 +446,9 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
     rest = table.maintenance.convert_deletes()
     assert rest.removed_range_delete_files_count == 1
     assert live_tuples(table) == before
+
+
+@pytest.mark.parametrize("max_commits", [0, -1, True, 1.5])
+def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number"):
+        table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -255,3 +256,31 @@ def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path
     ]
     again = table.maintenance.convert_deletes()
     assert (again.snapshot_id, again.proofs) == (result.snapshot_id, ())
+
+
+def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path) -> None:
+    """CP-11: the data file that a position delete names is live again by the time the conversion commits."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    (data,) = live_data_files(table)
+    commit_deletes(table, position_delete(table.iceberg, "p.parquet", data, [0]))
+    with_row_deleted = table.snapshot_id
+    commit_change(
+        table.iceberg,
+        TableChange(
+            operation=Operation.DELETE, kind=ChangeKind.SCAN_BASED, **planned(table), removed_data_files=(data,)
+        ),
+    )
+    table.refresh().append(rows("b", [1]))
+    table.delete_prefix({"id1": "b", "id2": 1})
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    catalog, real, calls = table.iceberg.catalog, table.iceberg.catalog.commit_table, []
+
+    def after_rollback(*arguments: Any) -> Any:
+        if not calls:
+            calls.append(other.rollback(snapshot_id=with_row_deleted))
+        return real(*arguments)
+
+    catalog.commit_table = after_rollback
+    table.maintenance.convert_deletes()
+    assert live_tuples(table.refresh()) == [("a", 1, "x"), ("a", 2, "x")]

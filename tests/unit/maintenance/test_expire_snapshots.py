@@ -23,6 +23,7 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnsupportedFeatureError,
 )
+from tableformat.maintenance.expiry.expired_metadata import unneeded_metadata
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.metadata import owned_files
 from tableformat.testing.raw_files import foreign_equality_delete
@@ -429,6 +430,29 @@ def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) 
     assert table.verify(deep=True).is_clean
 
 
+def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-1: without its newest column the table has its first schema again, which the job is about to remove."""
+    table = keyed_table(tmp_path)
+    with table.update_schema() as update:
+        update.add_column("note", LongType())
+    looked = []
+
+    def look_and_lose(io: Any, metadata: Any) -> Any:
+        looked.append(unneeded_metadata(io, metadata))
+        if len(looked) == 2:
+            with another_handle(table).update_schema() as update:
+                update.delete_column("note")
+        return looked[-1]
+
+    monkeypatch.setattr("tableformat.maintenance.expiry.expire_snapshots.unneeded_metadata", look_and_lose)
+    assert 0 not in table.maintenance.expire_snapshots(clean_expired_metadata=True).removed_schema_ids
+    assert looked[1].schema_ids == (0,)
+    fresh = another_handle(table)
+    assert fresh.metadata.schema().column_names == ["id1", "id2", "payload"]
+    fresh.append(rows("a", [1]))
+    assert fresh.verify(deep=True).is_clean
+
+
 def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
     """MT-1: time travel returns the columns of that time, and the tag on the newest snapshot has its own schema."""
     table = history(tmp_path)
@@ -443,6 +467,25 @@ def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
     fresh = another_handle(table)
     assert live_tuples(fresh, tag="then") == then
     assert fresh.scan(tag="then").to_arrow().column_names == ["id1", "id2", "payload"]
+
+
+def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) -> None:
+    """MT-1, DA-6: it has the type of the partition value."""
+    table = keyed_table(tmp_path)
+    with table.iceberg.update_spec() as update:
+        update.add_identity("payload")
+    table.refresh().append(rows("a", range(3)))
+    with table.iceberg.update_spec() as update:
+        update.remove_field("payload")
+    with table.iceberg.update_schema() as update:
+        update.delete_column("payload")
+    table.refresh().append(pa.table({"id1": ["b"], "id2": [1]}))
+    before = live_tuples(table)
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    fresh = another_handle(table)
+    assert live_tuples(fresh) == before
+    assert fresh.maintenance.compact(rewrite_all=True).rewritten_data_files_count == 2
+    assert live_tuples(fresh) == before
 
 
 @pytest.mark.parametrize("version", ["2", "3"])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from maintenance_tables import keyed_table, rows
+from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
+from tableformat.errors import CommitConflictError
 from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
@@ -125,6 +128,20 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
     assert len(on_disk) == 5, "four that writers wrote and the merged one"
 
 
+def test_files_of_a_commit_that_failed_are_removed(tmp_path: Path) -> None:
+    """CP-18"""
+    table = layered(tmp_path, properties={"commit.retry.num-retries": "1"})
+
+    def lose(*arguments: object) -> object:
+        raise CommitFailedException("always late")
+
+    before = files_on_disk(table)
+    table.iceberg.catalog.commit_table = lose
+    with pytest.raises(CommitConflictError):
+        table.maintenance.merge_range_deletes()
+    assert files_on_disk(table) == before
+
+
 def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     """MT-19: only rows that are older than all of them lie there."""
     table = keyed_table(tmp_path)
@@ -169,3 +186,17 @@ def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None
     assert result.added_spans_count == 2
     assert live_tuples(table) == before
     assert "between" in {row[-1] for row in before}
+
+
+def test_windows_stay_apart_where_another_line_may_bring_rows(tmp_path: Path) -> None:
+    """MT-19, MT-31: rows that another branch got between the two deletes are carried here with their number."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    table.create_branch("ingest")
+    ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
+    ingest.delete_range(lower=("a", 2), upper=("a", 4))
+    table.refresh().append(rows("a", [3], "other"))
+    ingest.refresh().delete_range(lower=("a", 4), upper=("a", 6))
+    assert ingest.maintenance.merge_range_deletes().added_spans_count == 2
+    table.refresh().maintenance.publish("ingest")
+    assert "other" in {row[-1] for row in live_tuples(table)}

@@ -12,14 +12,21 @@ from maintenance_tables import commit_deletes
 from new_lakes import new_lake
 
 import tableformat as tf
+from tableformat.errors import CommitConflictError
 from tableformat.maintenance import partition_statistics
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.write.context import WriteContext
 
 COUNTED = ("spec_id", "data_record_count", "data_file_count", "total_data_file_size_in_bytes")
+
+
 OF_DELETES = tuple(f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file"))
+
+
 REQUIRED = {2: COUNTED, 3: (*COUNTED, *OF_DELETES, "dv_count")}
+
+
 """By format version, as Iceberg's specification has them."""
 
 
@@ -32,6 +39,32 @@ def _computed(table: tf.Table) -> pa.Table:
     path = named.statistics_path.removeprefix("file://")
     assert named.file_size_in_bytes == Path(path).stat().st_size
     return pq.read_table(path)
+
+
+def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SP-33: the snapshot expired while its file was written."""
+    catalog = new_lake(tmp_path / "lake")
+    rows = pa.table({"part": [1, 2], "v": [3, 4]})
+    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
+    table.append(rows)
+    snapshot_id = table.snapshot_id
+    assert snapshot_id is not None
+
+    def lost(*_arguments: object, **_options: object) -> None:
+        assert list(tmp_path.rglob("partition-stats-*"))
+        raise CommitConflictError("expired")
+
+    monkeypatch.setattr(partition_statistics, "commit_metadata", lost)
+    with pytest.raises(CommitConflictError):
+        compute_partition_statistics(table.iceberg, snapshot_id)
+    assert list(tmp_path.rglob("partition-stats-*")) == []
+    monkeypatch.undo()
+    location = compute_partition_statistics(table.iceberg, snapshot_id)
+    assert compute_partition_statistics(table.iceberg, snapshot_id) == location, "it is there already"
+    (written,) = tmp_path.rglob("partition-stats-*")
+    written.unlink()
+    assert compute_partition_statistics(table.iceberg, snapshot_id) != location
+    assert len(list(tmp_path.rglob("partition-stats-*"))) == 1
 
 
 @pytest.mark.parametrize("version", [2, 3])

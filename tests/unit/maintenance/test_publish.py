@@ -16,7 +16,7 @@ import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.publish_target import CARRIED_UNTIL
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
-from tableformat.errors import InvalidArgumentError, PublishRefusedError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
@@ -350,6 +350,23 @@ def before_each_commit(table: tf.Table, write: Callable[[int], object]) -> None:
     catalog.commit_table = interrupted
 
 
+def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
+    """MT-33: publishing gives up. The target shows the rows that others appended, and no equality or range delete."""
+    main, ingest = branched(tmp_path)
+    on_target, on_branch = opened(tmp_path), opened(tmp_path, "ingest")
+
+    def write(number: int) -> None:
+        on_branch.refresh().upsert(rows("w", [number]))
+        on_target.refresh().append(rows("m", [number]))
+
+    ingest.upsert(rows("a", [1], "new"))
+    before_each_commit(ingest, write)
+    with pytest.raises(CommitConflictError):
+        ingest.maintenance.publish()
+    assert read_by_pyiceberg(tmp_path)[:10] == TEN_ROWS
+    assert live_delete_files(main.refresh()) == []
+
+
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, version: str) -> None:
     """LK-16: the target gets the state of the branch at the start of a round; later commits are published later. Rows
@@ -383,6 +400,19 @@ def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, ver
     assert ingest.maintenance.publish(dry_run=True).carried_records_count == 0
 
 
+def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: Path) -> None:
+    """LK-16, MT-32: the branch never had those rows, so on the target they do not count as an append to carry."""
+    main, ingest = branched(tmp_path)
+    start = heads(main)[1]
+    writer = opened(tmp_path, "ingest")
+    ingest.upsert(rows("a", [1], "new"))
+    before_each_commit(ingest, lambda number: writer.refresh().upsert(rows("w", [number])))
+    ingest.maintenance.publish()
+    writer.refresh().rollback(snapshot_id=start)
+    with pytest.raises(PublishRefusedError):
+        writer.refresh().maintenance.publish()
+
+
 def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
@@ -393,6 +423,20 @@ def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     assert (planned.carried_data_files_count, planned.carried_records_count) == (1, 2)
     assert (planned.removed_range_delete_files_count, planned.converted_rows_count) == (1, 1)
     assert heads(main) == before
+
+
+def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+    """MT-30"""
+    main, _ = branched(tmp_path)
+    main.create_branch("other")
+    with pytest.raises(InvalidArgumentError, match="itself"):
+        main.maintenance.publish("main", "main")
+    with pytest.raises(InvalidArgumentError, match="published to 'main', not to 'other'"):
+        main.maintenance.publish("ingest", "other")
+    with pytest.raises(InvalidArgumentError, match="itself published"):
+        main.maintenance.publish("other", "ingest")
+    with pytest.raises(PublishRefusedError):
+        main.maintenance.publish("nowhere")
 
 
 def test_base_survives_expiry(tmp_path: Path) -> None:

@@ -73,6 +73,18 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
     assert heads(main) == before
 
 
+def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
+    """LK-16: the branch has received a delete since, which the target must not show."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().append(rows("b", [1]))
+    converted = planned_now(ingest)
+    ingest.delete_prefix({"id1": "a"})
+    publish._move_target(main.iceberg, "ingest", converted)
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x")]
+    assert live_delete_files(main) == []
+
+
 def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-31, MT-33: rows that were added before them have been carried."""
     main, ingest = branched(tmp_path)
@@ -110,6 +122,21 @@ def test_target_moves_alone_where_nothing_was_to_be_converted(tmp_path: Path, mo
     assert heads(main)[0] == result.snapshot_id != heads(main)[1]
     late = [("late", number, "x") for number in (1, 2, 3)]
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), *late]
+
+
+def test_a_handle_that_is_behind_publishes_to_the_target_as_it_is(tmp_path: Path) -> None:
+    """MT-33: in one commit with the conversion."""
+    main, ingest = branched(tmp_path)
+    ingest.maintenance.publish()
+    head = main.refresh().append(rows("late", [1])).snapshot_id
+    commits = len(main.metadata.metadata_log)
+    opened(tmp_path, "ingest").delete_prefix({"id1": "a"})
+    result = ingest.maintenance.publish()
+    assert result.previous_snapshot_id == head
+    assert heads(main) == (result.snapshot_id, result.snapshot_id)
+    # The delete, the rows of the target that are carried, and the conversion.
+    assert len(main.refresh().metadata.metadata_log) == commits + 3
+    assert live_tuples(main) == [("late", 1, "x")]
 
 
 def before_commit(table: tf.Table, number: int, act: Callable[[], object]) -> None:
@@ -156,3 +183,13 @@ def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, num
     assert ingest.maintenance.convert_deletes().removed_range_delete_files_count == 1
     carried = [("m", 1, "x")] if number == 2 else []
     assert live_tuples(ingest) == [*(row for row in TEN_ROWS if row[1] != 3), *carried]
+
+
+def test_a_target_that_moves_while_its_files_are_carried_costs_no_round(tmp_path: Path) -> None:
+    """MT-31, MT-33: concurrently added rows are carried too, before anything is converted."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    before_commit(ingest, 1, lambda: opened(tmp_path).append(rows("m", [2])))
+    result = ingest.maintenance.publish()
+    assert (result.rounds, result.carried_data_files_count, result.carried_records_count) == (1, 2, 2)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import KEYED, keyed_table, rows
+from maintenance_tables import KEYED, another_handle, keyed_table, rows
 from new_lakes import new_lake
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
@@ -162,6 +162,31 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
+def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -> None:
+    """MT-52: as other writers leave it."""
+    outer = busy_table(tmp_path)
+    inner = outer.catalog.create_table("db.inner", KEYED, location=f"{outer.location}/data/inner")
+    metadata = local(outer) / "metadata" / "99999-slash.metadata.json"
+    metadata.write_text(outer.metadata.model_copy(update={"location": f"{outer.location}/"}).model_dump_json())
+    outer.catalog.drop_table("db.t")
+    outer.catalog.register_table("db.t", str(metadata))
+    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db\.t"):
+        inner.maintenance.remove_orphan_files()
+
+
+def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
+    """MT-52: namespaces are nested, and a listing returns only the top level."""
+    table = busy_table(tmp_path)
+    for namespace in ("db2", "db2.part", "db2.part.small"):
+        table.catalog.create_namespace(namespace)
+    inner = table.catalog.create_table("db2.part.small.t", KEYED, location=f"{table.location}/data/inner")
+    inner.append(rows("b", range(3)))
+    age_everything(inner)
+    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.small\.t"):
+        table.maintenance.remove_orphan_files()
+    assert inner.scan().count() == 3
+
+
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
     """MT-52: its location is elsewhere, and the files in its metadata look like orphans of the other table."""
@@ -251,6 +276,16 @@ def test_table_that_keeps_all_files(tmp_path: Path) -> None:
         table.maintenance.remove_orphan_files()
 
 
+def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
+    """MT-52: the current properties of the table count, not the properties that the handle has loaded."""
+    table = busy_table(tmp_path)
+    orphan = leave(local(table) / "data" / "dead.parquet")
+    another_handle(table).set_properties(**{"gc.enabled": "false"})
+    with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
+        table.maintenance.remove_orphan_files()
+    assert orphan in files_on_disk(table)
+
+
 @pytest.mark.parametrize("file_io", [PyArrowFileIO, FsspecFileIO])
 def test_every_file_system_lists_the_same(tmp_path: Path, file_io: type[FileIO]) -> None:
     expected = {leave(tmp_path / "t" / name): 5 for name in ("a", "d/b", "d/e/c=1")}
@@ -282,6 +317,26 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
     assert Path(elsewhere.removeprefix("file://")).exists()
     with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
         table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
+
+
+def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(tmp_path: Path) -> None:
+    """MT-50, MT-51: files outside the location stay, as do files without a time in the list."""
+    table = busy_table(tmp_path)
+    asked, beside, timeless = (
+        leave(local(table) / "data" / name) for name in ("p/a.parquet", "q.parquet", "p/b.parquet")
+    )
+    file_list = pa.table(
+        {
+            "file_path": [asked, beside, timeless, None, ""],
+            "last_modified": pa.array([1, 1, None, 1, 1], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    place = f"{table.location}/data/p"
+    assert table.maintenance.remove_orphan_files(location=place, file_list=file_list).orphan_file_locations == (asked,)
+    assert {beside, timeless} <= files_on_disk(table)
+    for wrong in ({"file_path": ["a"], "last_modified": [1]}, {"file_path": [1], "last_modified": file_list[1][:1]}):
+        with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
+            table.maintenance.remove_orphan_files(file_list=pa.table(wrong))
 
 
 def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,14 @@ def test_number_of_files_and_all_of_them(tmp_path: Path) -> None:
     assert table.maintenance.rewrite_position_delete_files(rewrite_all=True).rewritten_delete_files_count == 4
     with pytest.raises(InvalidArgumentError, match="min_input_files must be a whole number above 0, not 0"):
         table.maintenance.rewrite_position_delete_files(min_input_files=0)
+
+
+@pytest.mark.parametrize("least", [0, -1, True, "2", 1.5, None])
+def test_number_of_files_that_is_none(tmp_path: Path, least: Any) -> None:
+    table = scattered(tmp_path)
+    with pytest.raises(InvalidArgumentError):
+        table.maintenance.rewrite_position_delete_files(min_input_files=least)
+    assert table.maintenance.rewrite_position_delete_files(min_input_files=1).rewritten_delete_files_count == 4
 
 
 def test_filter_chooses_data_files(tmp_path: Path) -> None:

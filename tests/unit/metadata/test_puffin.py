@@ -20,6 +20,8 @@ from tableformat.metadata.puffin import (
 )
 
 IO = PyArrowFileIO()
+
+
 BLOBS = [
     (deletion_vector_metadata("s3://b/a.parquet", 2), b"first"),
     (deletion_vector_metadata("s3://b/b.parquet", 1), b"second!"),
@@ -87,6 +89,11 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, content: bytes, reaso
     with pytest.raises(CorruptFileError, match=reason) as caught:
         read_footer(IO, location)
     assert caught.value.location == location
+
+
+def test_unknown_flags_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="02000000"):
+        read_footer(IO, stored(tmp_path, CONTENT[:-8] + b"\x02\0\0\0" + MAGIC))
 
 
 def test_a_blob_outside_of_the_file_and_an_absent_file_are_refused(tmp_path: Path) -> None:

@@ -22,9 +22,16 @@ from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import open_input
 
 RELATIVE = written_here("v2_relative").directory
+
+
 """A table whose metadata has locations relative to the working directory of its writer."""
+
+
 STATED = "relative/tables/v2_relative"
+
+
 NEWEST = f"v{(RELATIVE / 'metadata' / 'version-hint.text').read_text()}.metadata.json"
+
 
 DOCUMENT: dict[str, Any] = {
     "format-version": 2,
@@ -99,6 +106,12 @@ def test_a_type_that_we_do_not_know_is_not_called_corrupt() -> None:
     data = json.dumps({**DOCUMENT, "format-version": 3, "next-row-id": 0, "schemas": [schema]}).encode()
     with pytest.raises(UnsupportedFeatureError, match="variant"):
         parse_table_metadata(data, "v1.metadata.json")
+
+
+def test_snapshots_without_a_manifest_list_are_refused() -> None:
+    snapshot = {"snapshot-id": 1, "timestamp-ms": 1, "manifests": ["m.avro"]}
+    with pytest.raises(UnsupportedFeatureError, match="without a manifest list"):
+        parse_table_metadata(json.dumps({**DOCUMENT, "snapshots": [snapshot]}).encode(), "v1.metadata.json")
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,13 @@ from tableformat.errors import (
     CommitStateUnknownError,
     InvalidArgumentError,
     SeveralTablesError,
+    StorageError,
     TableNotFoundError,
 )
 
 ORDERS = pa.schema([pa.field("order", pa.int64(), nullable=False), pa.field("customer", pa.string())])
+
+
 LINES = pa.schema(
     [
         pa.field("order", pa.int64(), nullable=False),
@@ -34,6 +37,8 @@ LINES = pa.schema(
         pa.field("amount", pa.int64()),
     ]
 )
+
+
 BATCH: dict[str, Any] = {"application_id": "loader", "batch_id": 7}
 
 
@@ -78,6 +83,8 @@ def state(catalog: tf.Catalog) -> dict[str, list[tuple[Any, ...]]]:
 
 
 BEFORE = {"db.orders": [(1, "Ada"), (2, "Bob")], "db.lines": [(1, 1, 10), (1, 2, 20), (2, 1, 30)]}
+
+
 AFTER = {"db.orders": [(1, "Eve"), (2, "Bob")], "db.lines": [(1, 1, 11), (2, 1, 30)]}
 
 
@@ -259,6 +266,23 @@ def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how:
     assert state(catalog) == before
 
 
+def test_a_batch_that_is_forgotten_while_it_is_repeated_is_refused(catalog: tf.Catalog) -> None:
+    """CP-78: the operations had staged nothing for the table that already had the batch."""
+    before = {name: catalog.load_table(name).snapshot_id for name in AFTER}
+    change_order(catalog, **BATCH)
+
+    def change() -> None:
+        with catalog.transaction(**BATCH) as tx:
+            tx.table("db.orders").replace(orders((1, "Eve")))
+            for name, snapshot_id in before.items():
+                catalog.load_table(name).rollback(snapshot_id=snapshot_id, replay=True)
+            tx.table("db.lines").replace(lines((1, 1, 11)), prefix=["order"])
+
+    with pytest.raises(BatchPartlyAppliedError):
+        change()
+    assert state(catalog) == BEFORE
+
+
 @contextmanager
 def commit_tables_raises(error: BaseException, *, applied: bool) -> Iterator[None]:
     commit_tables = EmbeddedCatalog.commit_tables
@@ -301,6 +325,14 @@ def test_an_interrupt_of_the_request_keeps_the_files(catalog: tf.Catalog, applie
         change_order(catalog)
     assert state(catalog) == (AFTER if applied else BEFORE)
     assert all(catalog.load_table(name).verify(deep=True).is_clean for name in AFTER)
+
+
+def test_a_refused_request_changes_nothing(catalog: tf.Catalog, tmp_path: Path) -> None:
+    before = files(tmp_path)
+    refusal = StorageError("disk full", nothing_changed=True)
+    with commit_tables_raises(refusal, applied=False), pytest.raises(StorageError, match="disk full"):
+        change_order(catalog)
+    assert (state(catalog), files(tmp_path)) == (BEFORE, before)
 
 
 def test_a_table_that_is_dropped_meanwhile_changes_nothing(catalog: tf.Catalog) -> None:
@@ -349,6 +381,19 @@ def test_tables_are_changed_on_their_branches(catalog: tf.Catalog) -> None:
             tx.table("db.orders")
     assert rows_of(catalog, "db.orders") == BEFORE["db.orders"]
     assert catalog.load_table("db.orders", branch="audit").scan().count() == 3
+
+
+def test_refused_rows_of_one_table_change_none(catalog: tf.Catalog) -> None:
+    catalog.load_table("db.lines").add_check("positive", "amount > 0")
+
+    def change() -> None:
+        with catalog.transaction() as tx:
+            tx.table("db.orders").replace(orders((1, "Eve")))
+            tx.table("db.lines").append(lines((1, 3, -1)))
+
+    with pytest.raises(tf.errors.RowsRefusedError):
+        change()
+    assert state(catalog) == BEFORE
 
 
 def test_a_snapshot_belongs_to_one_table(catalog: tf.Catalog) -> None:

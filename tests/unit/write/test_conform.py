@@ -31,7 +31,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.errors import RowsRefusedError, SchemaMismatchError, UnknownColumnError
+from tableformat.errors import InvalidArgumentError, RowsRefusedError, SchemaMismatchError, UnknownColumnError
 from tableformat.write.rows.conform import ConformedRows, conform, table_arrow_schema
 
 ONE = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
@@ -290,3 +290,8 @@ def test_divert_keeps_the_refused_rows_as_they_came() -> None:
             "_refused_reason": "1099511627776 does not fit int",
         }
     ]
+
+
+def test_an_unknown_way_to_refuse_is_an_error() -> None:
+    with pytest.raises(InvalidArgumentError, match="on_refused must be 'fail' or 'divert', not 'skip'"):
+        ConformedRows(reader(pairs((1, 1))), PAIR, on_refused="skip")

@@ -10,10 +10,10 @@ from foreign_tables import VECTORS
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.transforms import IdentityTransform
 from v3_tables import ids, new_catalog, new_table, rows, vectors
-from write_tables import context
+from write_tables import context, files_under
 from write_tables import rows as key_rows
 
-from tableformat.deletes.codecs.deletion_vector import decode_vector
+from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile, DeleteKind, FileContent
@@ -23,6 +23,7 @@ from tableformat.scan.planner import plan_scan
 from tableformat.testing.table_files import live_data_files
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
+from tableformat.write.delete_files import deletion_vectors
 from tableformat.write.delete_files.deletion_vectors import write_deletion_vectors
 from tableformat.write.delete_files.row_deletes import RowDeleteFiles, RowsToDelete, write_row_deletes
 
@@ -37,9 +38,6 @@ def two_data_files(directory: Path) -> tuple[WriteContext, DataFile, DataFile]:
     ctx = context(directory, by_id1, format_version=3)
     first, second = write_data_files(ctx, key_rows(("a", 1, 1), ("a", 1, 2), ("b", 1, 1), ("b", 1, 2))).data_files
     return ctx, first, second
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> None:
@@ -76,14 +74,27 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
     assert blob == (VECTORS / "alternating.bin").read_bytes()
 
 
+def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
+    ctx, first, second = two_data_files(tmp_path)
+    before = files_under(tmp_path)
+
+    def fail_on_second(positions: PositionSet) -> bytes:
+        if len(positions) == 2:
+            raise OSError("disk full")
+        return encode_vector(positions)
+
+    monkeypatch.setattr(deletion_vectors, "encode_vector", fail_on_second)
+    with pytest.raises(OSError, match="disk full"):
+        write_deletion_vectors(ctx, {first: at(0), second: at(0, 1)})
+    assert files_under(tmp_path) == before
+
+
 def test_a_v2_table_has_no_vectors(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     (data,) = write_data_files(ctx, key_rows(("a", 1, 1))).data_files
     with pytest.raises(UnsupportedFeatureError, match="format v2 table has no deletion vectors"):
         write_deletion_vectors(ctx, {data: at(0)})
-
-
-# -- which form, and what it replaces ---------------------------------------------------------------------------------
 
 
 def deleted_again(directory: Path, version: int, *, fold: bool = False, upgrade: bool = False) -> RowDeleteFiles:
@@ -131,9 +142,6 @@ def test_rows_that_are_deleted_already_cost_no_new_vector(tmp_path: Path) -> Non
     (task,) = plan_scan(table.view).tasks
     ctx = WriteContext.of(table.metadata, table.iceberg.io)
     assert write_row_deletes(ctx, [RowsToDelete(task, at(1))], merge_context(table.view)) == RowDeleteFiles()
-
-
-# -- damage -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("offset", "reason"), [(4, "states"), (8, "begins with"), (20, "checksum")])

@@ -17,7 +17,11 @@ from tableformat import Table
 from tableformat.errors import InvalidArgumentError
 
 PLACE = pa.struct([("city", pa.string())])
+
+
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("place", PLACE)])
+
+
 OLD = {"id": 1, "v": "old", "place": {"city": "Bonn"}}
 
 
@@ -115,6 +119,13 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
         pa.schema(table.schema[i] for i in (0, 1, 2)),
     )
     assert rows(table, "id = 3") == [{"id": 3, "w": "w", "place": None, "v": None}]
+
+
+def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_path: Path) -> None:
+    """Otherwise its metrics would be taken for those of the other column."""
+    change(table, lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType()))
+    with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
+        add(table, tmp_path / "new.parquet", {"id": 2, "v": 7}, pa.schema([("id", pa.int64()), ("v", pa.int64())]))
 
 
 def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, StringType
 
 from tableformat import RangePartitions, Table, open_catalog
-from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableNotFoundError
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("p", pa.int64()), ("name", pa.string()), ("place", pa.struct([("city", pa.string())]))]
@@ -41,6 +41,8 @@ SCHEMA_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "text as a type": (lambda update: update.add_column("more", "string"), "IcebergType"),
     "another type": (lambda update: update.union_by_name(pa.schema([("p", pa.string())])), "long -> string"),
 }
+
+
 SPEC_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no such column": (lambda update: update.add_field("nope", "identity", "x"), "nope"),
     "no transform of the type": (lambda update: update.add_field("name", "day", "x"), "day cannot transform string"),
@@ -160,6 +162,43 @@ def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     with pytest.raises(CommitConflictError):
         field.commit()
     assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
+
+
+def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Table) -> None:
+    """CP-50: no column is new, and the current schema is the same again."""
+    other = table.catalog.load_table("db.t")
+    for old, new in (("name", "title"), ("title", "name")):
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+    with pytest.raises(CommitConflictError), other.update_schema() as update:
+        update.rename_column("name", "label")
+    with other.refresh().update_schema() as update:
+        update.rename_column("name", "label")
+    assert other.schema.names == ["id", "p", "label", "place"]
+    assert len({schema.schema_id for schema in other.metadata.schemas}) == len(other.metadata.schemas)
+
+
+def test_a_new_key_does_not_get_the_schema_id_of_one_that_came_meanwhile(tmp_path: Path) -> None:
+    """CP-50: the table could not be read by its key any more."""
+    with new_lake(tmp_path / "lake") as catalog:
+        required = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("a", "b")])
+        table = catalog.create_table("db.t", required, key=["a"])
+        other = catalog.load_table("db.t")
+        for old, new in (("b", "c"), ("c", "b")):
+            with table.update_schema() as update:
+                update.rename_column(old, new)
+        with pytest.raises(CommitConflictError):
+            other.set_key(["a", "b"])
+        assert catalog.load_table("db.t").key == ("a",)
+        assert other.refresh().set_key(["a", "b"]).key == ("a", "b")
+
+
+def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
+    table.catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError), table.update_schema() as update:
+        update.add_column("a", IntegerType())
+    with pytest.raises(TableNotFoundError), table.update_spec() as spec:
+        spec.add_field("name", "identity")
 
 
 def test_a_name_mapping_that_does_not_parse_is_refused(table: Table) -> None:

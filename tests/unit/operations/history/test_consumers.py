@@ -84,6 +84,16 @@ def test_a_consumer_that_is_too_far_behind_keeps_nothing(table: tf.Table) -> Non
     assert expired(DAY_MS + 1) == (first, second)
 
 
+def test_an_unread_snapshot_cannot_expire_by_id(table: tf.Table) -> None:
+    """CF-11"""
+    first = append(table, 1)
+    table.consumers.advance("mart", first)
+    second = append(table, 2)
+    append(table, 3)
+    with pytest.raises(InvalidArgumentError):
+        table.maintenance.expire_snapshots(snapshot_ids=[second])
+
+
 def test_the_list_shows_how_far_behind_a_consumer_is(table: tf.Table) -> None:
     """CF-11"""
     first = append(table, 1)

@@ -11,16 +11,22 @@ from long_forms import every
 from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.operations.history import cherrypick as cherrypick_module
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.operations.history.held_checks import refuse_rows_that_break_checks
 from tableformat.operations.ranges.dropped import live_data_files
+from tableformat.storage.location import local_path
 from tableformat.testing.replacing import replaced
 from tableformat.testing.table_rows import live_values
+from tableformat.write.rows.checks import row_checks
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+
+
 RANGES = tf.RangePartitions(on=["n"], bounds=[(-10, 0), (0, 10)])
+
+
 OF_SPARK = {"tableformat.check.spark": "abs(n) < 7"}
 
 
@@ -67,6 +73,21 @@ def test_a_picked_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table
     assert live_values(table.refresh(), "n") == sorted([*before, 5])
 
 
+def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
+    """CK-10: removed metadata files do not show the earlier constraints."""
+    bad = staged(table, lambda branch: branch.append(rows((2, -5))))
+    good = staged(table, lambda branch: branch.append(rows((3, 5))))
+    table.add_check("positive", "n >= 0")
+    for entry in table.metadata.metadata_log:
+        path = local_path(entry.metadata_file)
+        assert path is not None
+        Path(path).unlink()
+    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'positive'"):
+        cherrypick(table.iceberg, "main", bad)
+    cherrypick(table.iceberg, "main", good)
+    assert live_values(table.refresh(), "n") == [1, 5]
+
+
 @pytest.mark.parametrize("is_logged", [True, False])
 def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
     """CK-10: if the clock of a writer is behind, and if the metadata log is missing."""
@@ -99,6 +120,21 @@ def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Tab
     assert again is not None
     table.range_partitions.restore(again)
     assert live_values(table, "n") == [-3, 1]
+
+
+def test_constraints_of_spark_matter_where_they_came_since(table: tf.Table) -> None:
+    """CK-10: the metadata of that time shows its constraints; this library cannot check rows against constraints of
+    Spark."""
+    before = staged(table, lambda branch: branch.append(rows((2, 2))))
+    with table.iceberg.transaction() as transaction:
+        transaction.set_properties({"tableformat.check.spark": "abs(n) < 7"})
+    with replaced(row_checks, lambda *_, **__: ()):
+        behind = staged(table.refresh(), lambda branch: branch.append(rows((3, 3))))
+    table.set_properties({"read.split.target-size": "1"})
+    with pytest.raises(UnsupportedFeatureError, match=r"'spark'.*is enforced by Spark"):
+        cherrypick(table.iceberg, "main", before)
+    cherrypick(table.iceberg, "main", behind)
+    assert live_values(table.refresh(), "n") == [1, 3]
 
 
 def test_a_constraint_that_comes_meanwhile_is_a_conflict(table: tf.Table) -> None:

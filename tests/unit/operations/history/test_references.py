@@ -10,7 +10,7 @@ import pytest
 from new_lakes import new_lake
 
 from tableformat import Catalog, Table
-from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
+from tableformat.errors import AlreadyCommittedError, AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
 from tableformat.operations.history.cherrypick import cherrypick, publish_append, staged_snapshot
 from tableformat.operations.options import CommitOptions
 from tableformat.testing.table_rows import live_values
@@ -66,6 +66,15 @@ def test_current_snapshot_by_the_name_of_a_branch_or_tag(catalog: Catalog, table
     assert live_values(table, "id") == [1, 2, 3, 9]
     with pytest.raises(SnapshotNotFoundError):
         table.set_current_snapshot(ref_name="ingst")
+
+
+def test_one_choice_of_the_current_snapshot(table: Table) -> None:
+    with pytest.raises(InvalidArgumentError, match="give one of snapshot_id, ref_name: it chooses"):
+        table.set_current_snapshot()
+    with pytest.raises(InvalidArgumentError, match="not several"):
+        table.set_current_snapshot(snapshots(table)[0], ref_name="main")
+    with pytest.raises(SnapshotNotFoundError):
+        table.set_current_snapshot(7)
 
 
 def test_only_publishing_moves_a_publish_target_forward(catalog: Catalog, table: Table) -> None:
@@ -175,6 +184,21 @@ def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table:
     table.create_branch("other", added)
     assert cherrypick(table.iceberg, "other", deleted) == deleted
     assert table.refresh().scan(branch="other").count() == 0
+
+
+def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(table: Table) -> None:
+    """SP-24, CP-23: the history no longer shows that the snapshot was published, but its files do."""
+    table.create_tag("base").create_branch("audit")
+    audit = table.catalog.load_table("db.t", branch="audit")
+    append(audit, 4)
+    append(table, 5)
+    assert audit.snapshot_id is not None
+    cherrypick(table.iceberg, "main", audit.snapshot_id)
+    append(table, 6)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    with pytest.raises(AlreadyCommittedError):
+        cherrypick(table.iceberg, "main", audit.snapshot_id)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
 
 
 def test_an_append_is_not_picked_where_expired_history_hides_that_it_was(table: Table) -> None:

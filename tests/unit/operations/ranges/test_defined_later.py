@@ -9,11 +9,13 @@ import pytest
 from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, UncoveredRowsError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UncoveredRowsError
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), ("v", pa.int64())])
+
+
 RANGES = tf.RangePartitions(on=["n"], bounds=[(0, 20)], splits=[10])
 
 
@@ -68,6 +70,21 @@ def test_staged_rows_are_held_to_what_came_meanwhile(table: tf.Table) -> None:
     with pytest.raises(UncoveredRowsError):
         table.commit(outside, [staged[1]])
     assert live_values(table.refresh(), "n") == [3]
+
+
+def test_they_are_defined_once(table: tf.Table) -> None:
+    table.range_partitions.define(RANGES)
+    before = table.iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match=r"has range partitions already.*alter\("):
+        table.range_partitions.define(RANGES)
+    assert table.refresh().iceberg.metadata_location == before
+
+
+def test_a_nullable_column_has_no_ranges(table: tf.Table) -> None:
+    """RP-2"""
+    with pytest.raises((InvalidArgumentError, InvalidKeyError), match="v"):
+        table.range_partitions.define(tf.RangePartitions(on=["v"], bounds=[(0, 10)]))
+    assert RANGE_PARTITIONS not in table.refresh().metadata.properties
 
 
 def test_a_publish_target_gets_none(table: tf.Table) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from datetime import datetime
@@ -277,6 +278,24 @@ def test_an_append_to_a_branch_in_the_moment_of_a_drop(catalog: tf.Catalog, monk
     with pytest.raises(UncoveredRowsError):
         branch.append(rows(2, 56))
     assert live_values(table.refresh(), "n", branch="b") == [1, 55]
+
+
+def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RP-6, RP-8: another program narrows what exists, without a snapshot."""
+    table = made(catalog)
+    table.append(rows(1))
+    iceberg = catalog.load_table("db.t").iceberg
+    narrower = json.loads(iceberg.metadata.properties[RANGE_PARTITIONS])
+    narrower["bounds"] = [[[0], [50]]]
+
+    def narrow() -> None:
+        with iceberg.transaction() as transaction:
+            transaction.set_properties({RANGE_PARTITIONS: json.dumps(narrower)})
+
+    beside_the_next_commit(monkeypatch, table, narrow)
+    with pytest.raises(UncoveredRowsError):
+        table.append(rows(2, 56))
+    assert live_values(table.refresh(), "n") == [1]
 
 
 def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:

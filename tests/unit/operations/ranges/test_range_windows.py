@@ -318,6 +318,23 @@ def test_a_restored_range_brings_no_delete_to_others(
     assert table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True).deleted_files_count == 0
 
 
+def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
+    """RP-13"""
+    table = made(catalog)
+    table.append(rows(1))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.range_partitions.add(5, 8)
+    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) exists already.*Drop or retire \[5, 8\) first"):
+        table.range_partitions.restore(tag)
+    with pytest.raises(SnapshotNotFoundError, match=rf"{tag}.*range_partitions\.list\(\)"):
+        table.range_partitions.restore("april")
+    assert table.range_partitions.drop(5, 8).snapshot_id is not None
+    assert table.range_partitions.restore(tag, dry_run=True).restored_data_files_count == 1
+    assert table.range_partitions.restore(tag).added == ("[0, 10)",)
+    assert live_values(table, "n") == [1]
+
+
 def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
     """RP-13: and tags of the same range have different names."""
     table = catalog.create_table(

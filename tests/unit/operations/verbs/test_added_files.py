@@ -15,10 +15,15 @@ from new_lakes import new_lake
 from pyiceberg.types import StringType
 
 import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import InvalidArgumentError
 
 NAN = float("nan")
+
+
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.string()), ("f", pa.float64())])
+
+
 NANOS = pa.timestamp("ns")
 
 
@@ -163,6 +168,28 @@ def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table]
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "p": "a", "f": None}]
 
 
+def test_columns_that_are_renamed_while_files_are_added_are_found(
+    made: Callable[..., tf.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-19: the name mapping has the names under which the files were checked."""
+    table = made()
+    commit, calls = EmbeddedCatalog.commit_table, []
+
+    def after_a_rename(*arguments: Any) -> Any:
+        monkeypatch.setattr(EmbeddedCatalog, "commit_table", commit)
+        calls.append(1)
+        assert table.catalog is not None
+        with table.catalog.load_table("db.t").update_schema() as update:
+            update.rename_column("p", "q")
+        return commit(*arguments)
+
+    monkeypatch.setattr(EmbeddedCatalog, "commit_table", after_a_rename)
+    with pytest.raises(InvalidArgumentError, match="cannot be added"):
+        add(table, tmp_path / "g.parquet", {"id": [1], "p": ["a"]})
+    assert calls
+    assert table.refresh().scan().count() == 0
+
+
 @pytest.mark.parametrize("row_group_size", [1000, 4])
 def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     made: Callable[..., tf.Table], tmp_path: Path, row_group_size: int
@@ -186,3 +213,17 @@ def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     table.delete_range(lower=(2,), upper=(5,))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted([0, 1, 5, 6, 7] * 2)
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
+
+
+def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+    """LK-10: also if the column is read as codes, and if it follows another key column."""
+    table = made()
+    table.set_properties({"write.parquet.row-group-limit": "3"})
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", pa.string())])
+    marker = {b"tableformat.sorted-by": b'{"field-ids": [1, 2], "encoding-version": 1}'}
+    for name, texts in (("falls", ["b", "a", None]), ("rises", [None, "a", "b"])):
+        rows = pa.table({"id": [1, 1, 1], "p": texts}, schema=schema.with_metadata(marker))
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    table.add_files([str(tmp_path / "rises.parquet")])
+    with pytest.raises(InvalidArgumentError, match="sorted by id, p, and the row at position 1"):
+        table.add_files([str(tmp_path / "falls.parquet")])

@@ -29,8 +29,14 @@ SCHEMA = pa.schema(
         pa.field("item", pa.string()),
     ]
 )
+
+
 UPSERTS = ["I", "insert", "r", "+U", "update_postimage"]
+
+
 DELETES = ["D", "-D", "-U", "update_preimage"]
+
+
 _numbers = itertools.count()
 
 
@@ -118,6 +124,18 @@ def test_a_reset_drops_what_comes_before_it(memory_bytes: int) -> None:
     nothing = given.set_column(2, "r", pa.array([False] * 7))
     found = last_row_per_key(nothing.to_reader(2), ["k"], ["o"], resets="r", memory_bytes=memory_bytes)
     assert found.read_all()["o"].to_pylist() == [5, 3, 4, 2]
+
+
+def test_an_unknown_code_is_an_error_wherever_it_is(catalog: tf.Catalog) -> None:
+    """CF-12"""
+    table = new_table(catalog, [("a", 1, "old")])
+    events = [("a", 1, "x", "merge", 1, None), ("a", 1, "x", "I", 2, None)]
+    with pytest.raises(InvalidArgumentError, match="'merge', which is not an operation"):
+        table.apply_changes(events_of(events), order_by="day")
+    with pytest.raises(InvalidArgumentError, match="None, which is not an operation"):
+        table.apply_changes(events_of([("a", 1, "x", None, 1, None)]), order_by="day")
+    with pytest.raises(UnknownColumnError):
+        table.apply_changes(events_of(events), order_by=["day", "dya"])
 
 
 def test_missing_columns_keep_what_is_stored_since_the_last_delete(catalog: tf.Catalog) -> None:
@@ -287,6 +305,24 @@ def test_the_envelope_without_a_key_needs_both_images(catalog: tf.Catalog) -> No
     assert stored(table) == Counter([("a", 1, "old"), ("a", 1, "new")])
     with pytest.raises(InvalidArgumentError, match=r"op 'u' has no 'before'.*REPLICA IDENTITY"):
         table.apply_changes(debezium(("u", None, ("a", 1, "new"), 1)), envelope="debezium", key=None)
+
+
+def test_an_envelope_that_says_too_little_is_an_error(catalog: tf.Catalog) -> None:
+    """CF-14"""
+    table = new_table(catalog, [("a", 1, "old")])
+    for given, options, message in (
+        (debezium(("d", None, None, 1)), {}, "op 'd' has no 'before'"),
+        (debezium(("c", None, None, 1)), {}, "op 'c' has no 'after'"),
+        (debezium(("m", None, None, 1)), {}, "'m', which is not an operation"),
+        (debezium(("c", None, ("a", 1, "x"), 1)).drop(["source"]), {}, "no column source with lsn or pos"),
+        (debezium(("c", None, ("a", 1, "x"), 1)), {"order_by": "source.lns"}, "lns"),
+        (debezium(("c", None, ("a", 1, "x"), 1)), {"envelope": "maxwell"}, "'maxwell' is not known"),
+        (pa.table({"op": ["c"], "after": ["{}"]}), {"order_by": None}, "'after' of the events is string"),
+        (pa.table({"before": [None]}), {"order_by": None}, "op"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            table.apply_changes(given, **{"envelope": "debezium", **options})
+    assert stored(table) == Counter([("a", 1, "old")])
 
 
 @pytest.mark.parametrize("order_column", [False, True])

@@ -22,6 +22,8 @@ from tableformat.errors import (
 )
 
 SCHEMA = pa.schema([("id", pa.int64()), ("a", pa.int32()), ("x", pa.float64()), ("text", pa.string())])
+
+
 SMALL = '{"type": "lt", "term": "a", "value": 100}'
 
 
@@ -107,6 +109,12 @@ def test_a_concurrent_change_is_not_lost(table: tf.Table, change: str) -> None:
         "append": [(4, 5), (5, 5), (7, 51)],
     }
     assert stored(table, "a")[3:] == expected[change]
+
+
+def test_rows_elsewhere_do_not_conflict(table: tf.Table) -> None:
+    other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
+    other.append(source(50, a=pa.array([50], pa.int32())))
+    assert table.merge(source(4, a=[1]), on="id").when_matched_update_all().execute().attempts == 1
 
 
 def test_isolation_is_that_of_merges(table: tf.Table) -> None:

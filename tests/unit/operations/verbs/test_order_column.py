@@ -22,6 +22,8 @@ from tableformat.errors import (
 )
 
 ORDER_COLUMN = "tableformat.order-column"
+
+
 COLUMNS = pa.schema(
     [
         pa.field("customer", pa.string(), nullable=False),
@@ -253,6 +255,33 @@ def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) 
         with pytest.raises(CommitConflictError):
             write(converts=converts)
     assert table.refresh().upsert([row(1, 45)]).stale_row_count == 1
+
+
+def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> None:
+    """CP-73: a transaction raises a conflict, but a single operation is staged again."""
+    table = new_table(tmp_path)
+    other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
+
+    def write(order: int, *, beside: int) -> None:
+        with table.refresh().transaction() as tx:
+            tx.upsert([row(order, 40)])
+            other.refresh().upsert([row(beside, 50, "newer")])
+
+    with pytest.raises(CommitConflictError):
+        write(1, beside=1)
+    write(2, beside=9)
+    assert notes(table.refresh()) == {1: "newer", 2: "new", 9: "newer"}
+
+
+def test_other_keys_between_those_of_others_are_no_conflict(tmp_path: Path) -> None:
+    """CP-73: the rows of the delete file are compared if its bounds overlap."""
+    table = new_table(tmp_path)
+    other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
+    with table.transaction() as tx:
+        tx.upsert([row(5, 40)])
+        other.upsert([row(1, 50), row(9, 50)])
+        apply(other, pa.concat_tables([delete_of(2, 60), delete_of(8, 60)]))
+    assert sorted(notes(table.refresh())) == [1, 5, 9]
 
 
 def test_property_that_others_set_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:

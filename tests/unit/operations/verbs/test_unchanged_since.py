@@ -9,11 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from new_lakes import new_lake
+from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, ScopeChangedError
 
 SCHEMA = pa.schema([("customer", pa.string()), ("order", pa.int64()), ("note", pa.string())])
+
+
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
@@ -83,6 +86,18 @@ def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str,
     with pytest.raises(ScopeChangedError, match=f"since snapshot {read}.*came since"):
         CALLS[name](table, if_unchanged_since=read)
     assert (stored(table), len(table.history())) == before
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_rows_that_came_elsewhere_are_no_conflict(tmp_path: Path, name: str) -> None:
+    table = orders(tmp_path)
+    read = table.snapshot_id
+    table.append(rows(("zoe", 1)))
+    table.refresh()
+    held = table.snapshot_id
+    CALLS[name](table, if_unchanged_since=read)
+    assert table.snapshot_id != held
+    assert ("bob", 1) in stored(table)
 
 
 def test_a_writer_between_the_check_and_the_commit_is_seen(tmp_path: Path) -> None:
@@ -165,6 +180,27 @@ def test_deletes_that_may_not_stay_have_the_same_scope(tmp_path: Path, propertie
     with pytest.raises(ScopeChangedError):
         table.delete_prefix({"customer": "ann"}, if_unchanged_since=read)
     assert stored(table) == [("ann", 1), ("ann", 2), ("ann", 3), ("zoe", 1)]
+
+
+def test_a_key_of_another_type_by_now_is_no_ground_to_let_rows_pass(tmp_path: Path) -> None:
+    """Bounds of a widened column are not compared with spans of before."""
+    catalog = new_lake(tmp_path / "lake")
+    table = catalog.create_table("db.lines", pa.schema([("line", pa.int32())]), key=["line"])
+    table.append(pa.table({"line": pa.array([1, 2], pa.int32())}))
+    read = table.snapshot_id
+    other = catalog.load_table("db.lines")
+
+    def delete_while_another_widens() -> None:
+        with table.transaction(if_unchanged_since=read) as tx:
+            tx.delete_prefix({"line": 1})
+            with other.update_schema() as update:
+                update.update_column("line", LongType())
+            other.append(pa.table({"line": [1]}))
+
+    with pytest.raises(ScopeChangedError):
+        delete_while_another_widens()
+    table.refresh()
+    assert table.scan().count() == 3
 
 
 def test_a_batch_that_was_applied_is_told_before_its_own_rows_are_a_conflict(tmp_path: Path) -> None:
