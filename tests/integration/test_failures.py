@@ -185,6 +185,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kills",
     [
@@ -214,6 +215,7 @@ def test_killed_writer_starts_again_and_every_batch_is_there_once(
     assert set(counted["count_all"].to_pylist()) == {3}
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_table_and_lose_nothing(table: tf.Table, tmp_path: Path) -> None:
     source = WRITER.replace('"writer"', "sys.argv[2]").replace("1000 +", "int(sys.argv[3]) +")
     processes = [

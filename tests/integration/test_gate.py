@@ -24,6 +24,8 @@ import tableformat as tf
 from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.storage.location import local_path
 
+pytestmark = pytest.mark.slow
+
 SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
 STATED: Final[dict[str, dict[str, dict[str, Any]]]] = json.loads((SPECS / "iceberg-compatibility.json").read_text())
 SCHEMA: Final = pa.schema(

@@ -16,6 +16,8 @@ from tableformat.metadata.reachable_files import reachable_files
 from tableformat.storage.listing import list_files
 from tableformat.testing.table_rows import live_values
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 

@@ -14,6 +14,8 @@ import tableformat as tf
 from tableformat.errors import MovedLakeError
 from tableformat.testing.table_rows import live_tuples
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = [("a", 1, "x"), ("b", 1, "again")]
 
 

@@ -75,7 +75,9 @@ def open_and_create(directory: str, number: int) -> None:
     catalog.create_table(f"db.t{number}", SCHEMA)
 
 
-@pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
+@pytest.mark.parametrize(
+    "start", [threading.Thread, pytest.param(multiprocessing.get_context("spawn").Process, marks=pytest.mark.slow)]
+)
 def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[threading.Thread]) -> None:
     workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(2)]
     for worker in workers:

@@ -188,7 +188,9 @@ def append_twenty(directory: str, writer: int) -> None:
         commit_change(table, append(data_file(table, f"{writer}-{number}.parquet")))
 
 
-@pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
+@pytest.mark.parametrize(
+    "start", [threading.Thread, pytest.param(multiprocessing.get_context("spawn").Process, marks=pytest.mark.slow)]
+)
 def test_two_writers_lose_nothing(table: Table, tmp_path: Path, start: type[threading.Thread]) -> None:
     """CP-1, CP-3: two writers, twenty appends each, one SQLite file."""
     writers = [start(target=append_twenty, args=(str(tmp_path / "lake"), writer)) for writer in (1, 2)]

@@ -198,6 +198,7 @@ def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
             break
 
 
+@pytest.mark.slow
 def test_a_process_that_is_told_to_exit_in_a_commit_exits(tmp_path: Path) -> None:
     """CP-51: the exit from a signal handler used to become an ordinary error, which services log before they
     continue."""

@@ -18,6 +18,8 @@ from tableformat.corpus.specification import specification_directory
 from tableformat.corpus.write import WrittenCase, write_corpus
 from tableformat.errors import UnknownOptionError
 
+pytestmark = pytest.mark.slow
+
 WANTED = ("null-matches-null-and-nothing-else", "a-path-matches-character", "with-other-bytes", "every-verb-works")
 FAKE = """
 import json, os, signal, sys
