@@ -36,7 +36,7 @@ help:
 	@echo "make setup        .venv with the library, every extra and the tools"
 	@echo "make demo         the main job: replace rows of messages in a stream, query, travel back, convert"
 	@echo "make check        lint, site and test-all: what a change has to pass"
-	@echo "make test         the tests but those of memory and the wheel, of Spark those of each mechanism: minutes, while you work"
+	@echo "make test         the tests without the slow ones, of Spark those of each mechanism: minutes, while you work"
 	@echo "make test-all     all of them"
 	@echo "make lint         ruff, mypy --strict, import-linter"
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"

@@ -7,7 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -24,10 +23,13 @@ SPARK_CLASSES: Final = Path(sys.prefix) / "spark-classes.jsa"
 """The archive that `tests/spark/class_archive.py` writes for `make test`. Java ignores it if it is missing or from
 another Java."""
 
-# The JVM's second compiler takes as much CPU time as the tests do, and does not save as much.
+# The JVM's second compiler takes as much CPU time as the tests do, and does not save as much. Without it the code cache
+# has 48 MB, too few for all statements: the JVM then throws compiled code away and compiles it again.
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS",
-    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:SharedArchiveFile={SPARK_CLASSES}",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:+IgnoreUnrecognizedVMOptions "
+    "-XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing -XX:MetaspaceSize=256m "
+    f"-XX:SharedArchiveFile={SPARK_CLASSES}",
 )
 
 OWN_JAVA: Final = frozenset(
@@ -51,19 +53,13 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
         "delete_statements",
         "insert",
         "procedures",
-        "range_partitions",
         "replace_prefix",
         "row_level",
         "sql_extension",
-        "streaming_source",
         "time_travel",
-        "transactions",
-        "v3",
     )
 )
 """One test for each mechanism: `make test` runs these files of tests/spark, `make check` and CI run all."""
-NOT_OF_MAKE_TEST: Final = ("tests/memory/", "tests/integration/test_wheel.py")
-"""`make test-memory` and `make test-wheel` run only these."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
 MEMORY: Final = Path("/dev/shm")
@@ -113,18 +109,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """Tests stay with their file, whose fixtures they share. Spark tests share two sessions, each in its own process;
-    the few of `make test` share one."""
+    """Tests stay with their file, whose fixtures they share. Spark tests share one session, because a second one would
+    have to warm up too, and the other process has enough to do without it."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
     if path.startswith("tests/spark/"):
-        return "tests/spark" if IS_MAKE_TEST else f"tests/spark {crc32(Path(path).name.encode()) % 2}"
+        return "tests/spark"
     return path
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests: long forms run only in `make test-long`, most of tests/spark in `make check`.
+    """Select the tests: long forms run only in `make test-long`, slow tests and most of tests/spark not in `make test`.
 
     With `pytest -n` files do not run in sequence: tests of the Spark session start first, because they are the most,
     then slow tests, so that no process is left with a slow one at the end.
@@ -140,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_make_test(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(NOT_OF_MAKE_TEST):
+    if item.get_closest_marker("slow"):
         return False
     return "tests/spark/" not in item.nodeid or item.path.name in SPARK_OF_MAKE_TEST
 

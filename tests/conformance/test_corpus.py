@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from long_forms import every, every_other
+from long_forms import every
 from merge_in_duckdb import merging_in_duckdb
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, IsNull, Not, Reference
 from pyiceberg.expressions.literals import literal
@@ -42,7 +42,6 @@ FILES = sorted(CORPUS.glob("*.json"))
 CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case for path in FILES for case in json.loads(path.read_text())
 }
-pytestmark = pytest.mark.slow
 RULES = [f"DA-{n}" for n in range(1, 12)] + [f"RD-{n}" for n in range(1, 15)]
 RANGE_RULES = [f"RP-{n}" for n in (2, 5, 8, 9, 10, 12, 15, *range(19, 28))]
 """The rules of range partitions that affect rows."""
@@ -83,7 +82,8 @@ def test_rows_are_the_expected_ones_through_every_door(name: str, catalog: tf.Ca
     check_rows(name, catalog)
 
 
-@pytest.mark.parametrize("name", every(4, READABLE, 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(6, READABLE, 1))
 def test_rows_are_the_same_where_no_entry_carries_spans(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +92,8 @@ def test_rows_are_the_same_where_no_entry_carries_spans(
     check_rows(name, catalog)
 
 
-@pytest.mark.parametrize("name", every(4, READABLE, 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(6, READABLE, 3))
 def test_rows_are_the_same_where_entries_carry_packed_spans(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +154,8 @@ def test_the_change_feed_tells_drops_as_it_is_asked(name: str, catalog: tf.Catal
             assert feed.range_events()["range"].to_pylist() == wanted["ranges"]
 
 
-@pytest.mark.parametrize("name", every_other(READABLE))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(4, READABLE))
 def test_conversion_changes_no_row_of_any_snapshot(name: str, catalog: tf.Catalog) -> None:
     """After the conversion PyIceberg, which supports neither equality nor range deletes, reads the same rows."""
     case = CASES[name]
@@ -180,7 +182,8 @@ JOBS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", every(4, READABLE, 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(6, READABLE, 1))
 def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
     """The jobs run in sequence, and the rows are read after each of them: no row comes back, none is lost."""
     case = CASES[name]
@@ -196,7 +199,8 @@ def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
         assert rows_of(table.scan().to_arrow()) == fingerprint(expected_rows(case, rows, schema), names_of(schema))
 
 
-@pytest.mark.parametrize("name", every(4, READABLE, 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(6, READABLE, 3))
 def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, catalog: tf.Catalog) -> None:
     """CF-3, CF-6, CF-8: for all kinds of deletes, including those of other writers, before and after all jobs."""
     case = CASES[name]
@@ -208,7 +212,8 @@ def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, 
     assert [rows_of(check_feed(table.refresh().view)) for table in tables] == told
 
 
-@pytest.mark.parametrize("name", every(4, READABLE, 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every(6, READABLE, 2))
 def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name: str, catalog: tf.Catalog) -> None:
     """DA-1 to DA-4, RD-2, RD-3: computed for all data files at once, with each delete file and with all of them."""
     table = build(catalog, CASES[name]).table

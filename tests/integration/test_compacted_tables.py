@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb_iceberg_env
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from other_readers import READERS, outcome
 
 import tableformat as tf
@@ -26,8 +27,7 @@ LIVE_ROWS = [row for row in ALL_ROWS if row[:2] != ("A", 1) and row[2] != 3]
 
 def compacted(directory: Path, version: str) -> tf.Table:
     """Six files with deletes of every kind, converted, compacted, and clustered manifests; then one more delete."""
-    catalog = tf.open_catalog(f"{directory}/lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{directory}/lake")
     table = catalog.create_table(
         "db.t",
         SCHEMA,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from demo_rows import PLAN, expected_rows
+from new_lakes import new_lake
 from rich.console import Console
 
 from tableformat import open_catalog
@@ -103,8 +104,7 @@ def test_an_empty_message_deletes_the_rows_of_its_key(tmp_path: Path) -> None:
     empty = full.replace('["2026-01-01"]', "[]").replace('"message_number": 0', '"message_number": 1')
     (messages / "batch-0.json").write_text(full + "\n" + full.replace('"a"', '"b"'))
     (messages / "batch-1.json").write_text(empty)
-    catalog = open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table(TABLE, TABLE_SCHEMA, key=KEY)
     stream_local.run_stream(table, messages, lambda _result: None)
     assert table.scan(columns=["id1"]).to_arrow().to_pydict() == {"id1": ["b"]}
@@ -140,12 +140,3 @@ def test_demo_leaves_a_lake_that_no_demo_made(tmp_path: Path) -> None:
         run(tmp_path, "local")
     with open_catalog(str(tmp_path / "lake")) as catalog:
         assert catalog.list_namespaces() == ["shop"]
-
-
-def test_demo_prints_brackets_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = "pip install 'tableformat[spark]'."
-    monkeypatch.setattr("tableformat.demo.run._what_spark_lacks", lambda: lacking)
-    output = StringIO()
-    run_demo(tmp_path / "[bold]demo", "auto", Console(file=output, width=200), PLAN)
-    assert lacking in output.getvalue()
-    assert "[bold]demo" in output.getvalue()

@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb_iceberg_env
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from other_readers import READERS, outcome
 
 import tableformat as tf
@@ -25,8 +26,7 @@ ROWS = [(id1, id2, num_cal, f"{id1}{id2}.{num_cal}") for id1 in "AB" for id2 in 
 
 def dropped(directory: Path, version: str) -> tf.Table:
     """Dropped, retired and restored, advanced and split partitions; every drop on borders of files."""
-    catalog = tf.open_catalog(f"{directory}/lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{directory}/lake")
     ranges = tf.RangePartitions(on=["id2"], bounds=[(0, 20)], step=5, retain=15, ahead=1)
     options = {"format-version": version}
     table = catalog.create_table(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat import errors
@@ -26,8 +27,7 @@ SCHEMA = pa.schema(
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "part"], partition_by=["bucket(2, id)"])
     table.append(pa.table({"id": [1, 2], "part": ["a", "b"], "small": [1, 2]}, schema=SCHEMA.set(1, _required("part"))))
     return table
@@ -185,6 +185,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kills",
     [
@@ -214,6 +215,7 @@ def test_killed_writer_starts_again_and_every_batch_is_there_once(
     assert set(counted["count_all"].to_pylist()) == {3}
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_table_and_lose_nothing(table: tf.Table, tmp_path: Path) -> None:
     source = WRITER.replace('"writer"', "sys.argv[2]").replace("1000 +", "int(sys.argv[3]) +")
     processes = [

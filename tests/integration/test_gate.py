@@ -17,11 +17,14 @@ import duckdb_iceberg_env
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from other_readers import COLUMNS, READERS, Answers, Row, outcome
 
 import tableformat as tf
 from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.storage.location import local_path
+
+pytestmark = pytest.mark.slow
 
 SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
 STATED: Final[dict[str, dict[str, dict[str, Any]]]] = json.loads((SPECS / "iceberg-compatibility.json").read_text())
@@ -229,8 +232,7 @@ class Tables:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    with tf.open_catalog(str(tmp_path_factory.mktemp("gate") / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path_factory.mktemp("gate") / "lake") as catalog:
         yield Tables(catalog)
 
 
@@ -321,8 +323,7 @@ def test_reader_that_takes_every_delete_file_for_parquet_fails(
 
 def test_rows_that_pyiceberg_appends_beside_a_range_delete_stay_visible(tmp_path: Path) -> None:
     """RD-2, RD-6: a foreign append keeps the range delete, and its rows are newer than it."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2", "num_cal"])
         table.append(_arrow(ALL_ROWS))
         table.delete_prefix({"id1": "A", "id2": 1})

@@ -8,12 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from botocore.exceptions import BotoCoreError
+from new_lakes import new_lake
 from test_object_store import FILE_IOS, few_attempts, s3_options  # noqa: F401 - the fixtures
 
 import tableformat as tf
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.storage.listing import list_files
 from tableformat.testing.table_rows import live_values
+
+pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
@@ -23,8 +26,7 @@ def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path,
     """MT-3, MT-50, MT-51"""
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
-    catalog = tf.open_catalog(f"s3://lake/upkeep-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/upkeep-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     for number in range(4):
         table.append(pa.table({"id": [number]}, schema=SCHEMA))
@@ -52,8 +54,7 @@ def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: P
     neither."""
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
-    catalog = tf.open_catalog(f"s3://lake/verified-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/verified-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     table.append(pa.table({"id": [1, 2]}, schema=SCHEMA))
     table.append(pa.table({"id": [3]}, schema=SCHEMA))

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.testing.table_rows import live_tuples
@@ -67,8 +68,7 @@ def rows(*tuples: tuple) -> pa.Table:
 def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
-    catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"], partition_by=["bucket(2, id1)"])
     table.append(rows(("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")))
     table.replace(rows(("a", 9, "new")), prefix=["id1"])
@@ -100,8 +100,7 @@ def test_object_store_without_a_place_for_the_catalog_says_what_is_missing() -> 
 def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
     """A bucket that never existed, and one that was removed under a table: the store is at fault, not a file."""
     options = {**s3_options, "py-io-impl": file_io}
-    catalog = tf.open_catalog("s3://no-such-bucket/lake", catalog_file=str(tmp_path / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake("s3://no-such-bucket/lake", catalog_file=str(tmp_path / "catalog.db"), **options)
     with pytest.raises(tf.errors.StorageError, match="no-such-bucket"):
         catalog.create_table("db.t", SCHEMA)
     assert catalog.list_tables("db") == []
@@ -120,8 +119,7 @@ def test_a_file_of_the_table_s_directory_is_copied_by_the_store(
 
     monkeypatch.setattr("tableformat.storage.another_name.open_output", no_copy)
     options = {**s3_options, "py-io-impl": file_io}
-    catalog = tf.open_catalog(f"s3://lake/copied-{file_io[-10:]}", catalog_file=str(tmp_path / "c.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/copied-{file_io[-10:]}", catalog_file=str(tmp_path / "c.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"])
     table.append(rows(("a", 1, "x")))
     (path,) = table.inspect.files()["file_path"].to_pylist()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from fault_proxy import FaultProxy
 from long_forms import crossed
+from new_lakes import new_lake
 from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
@@ -27,8 +28,7 @@ def rows(number: int) -> pa.Table:
 
 def catalog_of_small_commits(directory: Path, name: str, verb: str, options: dict[str, str]) -> tf.Catalog:
     """A table to which each of `FILES` commits added a small data file and, except for the first commit, deletes."""
-    catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(directory / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/{name}", catalog_file=str(directory / "catalog.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     for number in range(FILES):
         table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
@@ -89,8 +89,7 @@ def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_p
     name = f"commits-{file_io.rsplit('.', 1)[1].lower()}"
     with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
         options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
-        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-        catalog.create_namespace("db")
+        catalog = new_lake(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
         table = catalog.create_table("db.t", SCHEMA, key=["id"])
         table.append(rows(0))
         proxy.delay = 0.3

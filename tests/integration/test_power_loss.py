@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from sqlalchemy import event
 
 import tableformat as tf
@@ -49,8 +50,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
-    with tf.open_catalog(str(tmp_path / "new" / "lake")) as found:
-        found.create_namespace("db")
+    with new_lake(tmp_path / "new" / "lake") as found:
         yield found
 
 

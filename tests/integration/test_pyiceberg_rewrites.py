@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table import Table as IcebergTable
 
 import tableformat as tf
@@ -37,8 +38,7 @@ def of(*rows: tuple[int, str]) -> pa.Table:
 
 def changed_table(directory: Path, verb: str, *, version: str = "2") -> tf.Table:
     """Rows 1 to 3 in one data file; an equality delete removes row 2."""
-    catalog = tf.open_catalog(str(directory / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "lake")
     table = catalog.create_table("db.t", COLUMNS, key=["id"], properties={"format-version": version})
     table.append(of((1, "old"), (2, "old"), (3, "old")))
     VERBS[verb](table)
@@ -103,8 +103,7 @@ def test_pyiceberg_adds_a_file_with_a_null_to_the_partition_of_its_values(tmp_pa
     verification reports it."""
     schema = pa.schema([("p", pa.string())])
     pq.write_table(pa.table({"p": ["a", None]}, schema=schema), tmp_path / "added.parquet")
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", schema, partition_by=["p"])
     with pytest.raises(InvalidArgumentError):
         table.add_files([str(tmp_path / "added.parquet")])

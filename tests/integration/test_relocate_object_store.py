@@ -7,18 +7,20 @@ from pathlib import Path
 import boto3
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from test_object_store import FILE_IOS, SCHEMA, rows, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
 from tableformat.errors import MovedLakeError
 from tableformat.testing.table_rows import live_tuples
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = [("a", 1, "x"), ("b", 1, "again")]
 
 
 def make_lake(directory: Path, version: str) -> tf.Catalog:
-    catalog = tf.open_catalog(str(directory))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory)
     properties = {"format-version": version}
     table = catalog.create_table(
         "db.t", SCHEMA, key=["id1", "id2"], partition_by=["bucket(2, id1)"], properties=properties

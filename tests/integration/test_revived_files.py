@@ -78,6 +78,7 @@ def ids_of(table: tf.Table) -> list[int]:
     return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("job", "version"), [("expire", "2"), ("orphans", "3")])
 def test_a_file_that_is_added_while_a_job_removes_it_is_kept(tmp_path: Path, job: str, version: str) -> None:
     """LK-31: an expired file is added again, and a file that never belonged to the table is adopted in its

@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from test_object_store import FILE_IOS, few_attempts, s3_options  # noqa: F401 - the fixtures
 
 import tableformat as tf
@@ -41,8 +42,7 @@ def test_no_secret_in_texts_errors_logs_or_files(
         "s3.session-token": TOKEN,
         "py-io-impl": file_io,
     }
-    catalog = tf.open_catalog(f"s3://lake/secret-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(f"s3://lake/secret-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     results = [table.append(pa.table({"id": [1, 2]}, schema=SCHEMA)), table.delete_prefix({"id": 1})]
     results += [table.maintenance.convert_deletes(dry_run=True), table.maintenance.health(), table.verify(deep=True)]

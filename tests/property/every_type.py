@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from evolving_values import COLUMN_TYPES, NANO_TYPES, values_of
 from hypothesis import strategies as st
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     IcebergType,
@@ -184,8 +185,7 @@ def _optional(kind: pa.DataType) -> pa.DataType:
 
 
 def typed_table(directory: str, schema: Schema, version: int, seed: int) -> TypedTable:
-    catalog = tf.open_catalog(f"{directory}/lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{directory}/lake")
     table = catalog.create_table("db.t", schema, key=["id"], properties={"format-version": str(version)})
     return TypedTable(table, catalog, Path(directory), random.Random(seed))
 

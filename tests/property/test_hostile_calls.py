@@ -26,6 +26,7 @@ from fast_lake import MEMORY
 from hostile_values import SCHEMA, SourceFailedError, argument, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from new_lakes import new_lake
 from soak_figures import count
 
 import tableformat as tf
@@ -117,8 +118,7 @@ class Template:
 
     def __init__(self, directory: Path, version: str) -> None:
         self.lake, self._original = directory / f"lake{version}", directory / f"original{version}"
-        with tf.open_catalog(str(self.lake)) as catalog:
-            catalog.create_namespace("db")
+        with new_lake(self.lake) as catalog:
             table = catalog.create_table(
                 "db.t", SCHEMA, key=["id", "at"], partition_by=["day(at)"], properties={"format-version": version}
             )

@@ -23,6 +23,7 @@ from example_counts import examples
 from fast_lake import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from new_lakes import new_lake
 from soak_figures import count
 from typer.testing import CliRunner
 
@@ -58,8 +59,7 @@ _WORDS: Final = (
 def original() -> Path:
     """A lake with deletes of every kind, a branch, a tag and range partitions, and files to load."""
     directory = Path(tempfile.mkdtemp(prefix="commands-", dir=MEMORY if MEMORY.is_dir() else None))
-    with tf.open_catalog(str(directory / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(directory / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"], properties={"format-version": "2"})
         for number in range(3):
             table.append(pa.table({"id1": ["a", "b"], "id2": [number] * 2, "v": [1.0, None], "at": [None] * 2}, SCHEMA))

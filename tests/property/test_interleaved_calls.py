@@ -14,6 +14,7 @@ from fast_lake import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interleaved_history import NEW_COLUMN, History, Rollback, Setting
+from new_lakes import new_lake
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
 from soak_figures import count
@@ -188,8 +189,7 @@ def test_whatever_the_order_of_calls_the_history_is_one_after_the_other(layout: 
 
 
 def _new_table(directory: str, layout: Variant) -> tf.Table:
-    catalog = tf.open_catalog(directory)
-    catalog.create_namespace("db")
+    catalog = new_lake(directory)
     properties = {**PATIENT, **layout.properties}
     return catalog.create_table("db.t", SCHEMA, key=KEY, partition_by=layout.partition_by, properties=properties)
 

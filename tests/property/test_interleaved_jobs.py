@@ -19,6 +19,7 @@ import pytest
 from example_counts import examples
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from new_lakes import new_lake
 from soak_figures import count
 from stepped_jobs import CancelledError, SteppedJob, every_file_is_a_slice, file_calls_stop
 
@@ -100,8 +101,7 @@ class World:
         to the catalog to the next."""
         self.pace = pace
         self.directory = tempfile.mkdtemp()
-        catalog = tf.open_catalog(f"{self.directory}/lake")
-        catalog.create_namespace("db")
+        catalog = new_lake(f"{self.directory}/lake")
         properties = {**FAST, "format-version": version}
         self.table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"], properties=properties)
         self.main = self.table

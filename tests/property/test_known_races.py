@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from stepped_jobs import SteppedJob
 
 import tableformat as tf
@@ -16,8 +17,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("payloa
 
 
 def two_files(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"commit.retry.min-wait-ms": "1"})
     for first in (0, 10):
         ids = list(range(first, first + 10))

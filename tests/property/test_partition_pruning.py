@@ -12,6 +12,7 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from new_lakes import new_lake
 from pyiceberg.conversions import to_bytes
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -37,7 +38,6 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from tableformat import open_catalog
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, Operator, all_of, any_of
 from tableformat.filters.partition_pruning import PartitionPruning
 from tableformat.filters.row_filter import filter_rows
@@ -198,8 +198,7 @@ def test_lowest_numbers_are_found_though_their_truncated_value_wraps_around(
     range."""
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     arrow = pa.schema([(column, pa.int32() if bits == 32 else pa.int64())])
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", arrow, partition_by=[f"truncate({width}, {column})"])
         numbers = [lowest, lowest + 1, 5, highest]
         table.append(pa.table({column: numbers}, schema=arrow))

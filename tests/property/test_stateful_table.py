@@ -16,7 +16,6 @@ from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
 from tableformat.testing.ref_machine import RefMachine
 
 
-@pytest.mark.slow
 def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11, FM-20: every snapshot has the rows of the model."""
     run_machine(0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import settings
@@ -11,6 +12,7 @@ from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.testing.machine import STEP_COUNT, machine_on
 
 
+@pytest.mark.slow
 def test_random_histories_are_clean() -> None:
     """MT-70 to MT-75: a finding is either a mistake of a writer or one of the verification."""
     snapshot_count = 0

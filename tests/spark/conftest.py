@@ -104,6 +104,7 @@ def spark(java: None, warehouse: Path) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("tableformat tests")
         .config("spark.ui.enabled", "false")
+        .config("spark.sql.ui.explainMode", "simple")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")

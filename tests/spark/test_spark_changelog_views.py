@@ -28,7 +28,7 @@ def view(spark: SparkSession, table: Table, arguments: str = "") -> list[tuple[A
     return [tuple(row)[:-1] for row in found.orderBy(*order).collect()]
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("mode", ["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.long)])
 def test_copied_rows_are_no_changes(spark: SparkSession, lake: Catalog, namespace: str, mode: str) -> None:
     """SP-34."""
     table = make(lake, namespace, key=(), **{"write.delete.mode": mode, "write.update.mode": mode})
@@ -80,36 +80,6 @@ def test_net_changes_count_equal_rows(spark: SparkSession, lake: Catalog, namesp
     ]
 
 
-def test_columns_without_an_order_and_odd_names(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.`m t` (`a``b c` INT, m MAP<STRING, INT>, d DOUBLE)")
-    name = f"lake.{namespace}.`m t`"
-    spark.sql(f"INSERT INTO {name} VALUES (1, map('x', 1), double('NaN')), (2, NULL, -0.0D), (3, map('x', 2), NULL)")
-    spark.sql(f"DELETE FROM {name} WHERE m['x'] = 1")
-    call = f"CALL lake.system.create_changelog_view('{namespace}.`m t`', net_changes => true)"
-    assert spark.sql(call).first()[0] == "`m t_changes`"
-    assert [row[0] for row in spark.table("`m t_changes`").orderBy("_change_ordinal", "`a``b c`").collect()] == [2, 3]
-
-
-@pytest.mark.parametrize("net_changes", ["true", "false"])
-def test_times_inside_of_maps_are_told_apart(spark: SparkSession, namespace: str, net_changes: str) -> None:
-    """SP-34: rows used to be compared as JSON, in which times have milliseconds, so that an update looked like a
-    copy."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (m MAP<STRING, TIMESTAMP>, n STRUCT<m: MAP<STRING, TIMESTAMP_NTZ>>)")
-    for column in ("m", "n"):
-        moments = {each: f"map('a', TIMESTAMP{each} '2026-01-01 00:00:00.000001')" for each in ("", "_NTZ")}
-        spark.sql(f"INSERT OVERWRITE {name} VALUES ({moments['']}, named_struct('m', {moments['_NTZ']}))")
-        before = spark.sql(f"SELECT max_by(snapshot_id, committed_at) FROM {name}.snapshots").first()[0]
-        later = {each: moment.replace("01')", "02')") for each, moment in moments.items()}
-        value = later[""] if column == "m" else f"named_struct('m', {later['_NTZ']})"
-        spark.sql(f"UPDATE {name} SET {column} = {value}")
-        options = f"map('start-snapshot-id', '{before}')"
-        call = f"create_changelog_view('{namespace}.t', 'moments', {options}, net_changes => {net_changes})"
-        spark.sql(f"CALL lake.system.{call}")
-        assert sorted(row._change_type for row in spark.table("moments").collect()) == ["DELETE", "INSERT"]
-        spark.sql("DROP VIEW moments")
-
-
 def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = make(lake, namespace, key=())
     table.append(pa.table({"id": [1, 1], "v": ["a", "b"]}, schema=SCHEMA))
@@ -126,38 +96,3 @@ def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: st
     # Spark 3.5 has no specific Python exception for an error in an executor.
     with pytest.raises((PySparkException, Py4JJavaError), match="several rows with the same"):
         view(spark, table, ", identifier_columns => array('id')")
-
-
-def test_columns_of_the_files_of_changes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-34: the file that a change is read from; a deleted row is not marked, because its change shows it."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (id INT, v STRING) PARTITIONED BY (v)")
-    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'a')")
-    spark.sql(f"DELETE FROM {name} WHERE id = 2")
-    rows = spark.sql(
-        f"SELECT id, _change_type, _file, _pos, _deleted, _spec_id, _partition FROM {name}.changes"
-    ).collect()
-    (file,) = {row._file for row in rows}
-    assert file in {row.file_path for row in spark.table(f"{name}.all_data_files").collect()}
-    assert sorted(
-        (row.id, row._change_type, row._pos, row._deleted, row._spec_id, row._partition.v) for row in rows
-    ) == [
-        (1, "INSERT", 0, False, 0, "a"),
-        (2, "DELETE", 1, False, 0, "a"),
-        (2, "INSERT", 1, False, 0, "a"),
-    ]
-    assert spark.table(f"{name}.changes").columns == [
-        "id",
-        "v",
-        "_change_type",
-        "_change_ordinal",
-        "_commit_snapshot_id",
-    ]
-
-
-def test_changes_end_no_earlier_than_they_start(spark: SparkSession, namespace: str) -> None:
-    """SP-34."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} AS SELECT 1 id")
-    with pytest.raises(Exception, match="start-timestamp, 2000, is later than end-timestamp, 1000"):
-        spark.read.option("start-timestamp", 2000).option("end-timestamp", 1000).table(f"{name}.changes").collect()

@@ -86,7 +86,7 @@ def test_events_of_each_kind_of_delete(spark: SparkSession, table: Table) -> Non
     ]
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_changes_are_those_that_python_gives(spark: SparkSession, lake: Catalog, namespace: str, version: str) -> None:
     """CF-5: in the columns of the range's last snapshot."""
@@ -117,28 +117,6 @@ def _local(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
-@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_changes_rebuild_the_table_in_sql(spark: SparkSession, table: Table, namespace: str, rounds: int) -> None:
-    """CF-6: version by version, first the deletes and then the inserts."""
-    name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
-    spark.sql(f"CREATE TABLE {copy} AS SELECT * FROM {name} WHERE false")
-    for _ in range(rounds):
-        table.refresh().upsert(rows(2, 7, v="up"))
-        table.delete_range(lower=(3,), upper=(5,))
-        spark.sql(f"UPDATE {name} SET v = concat(v, '!') WHERE id IN (1, 2)")
-        table.refresh().maintenance.convert_deletes()
-        table.refresh().append(rows(3))
-        table.maintenance.compact(min_input_files=2)
-    for snapshot in table.refresh().metadata.snapshots:
-        number = snapshot.sequence_number
-        feed = f"(SELECT * FROM {name} CHANGES FROM VERSION {number} TO VERSION {number})"
-        spark.sql(f"DELETE FROM {copy} WHERE id IN (SELECT id FROM {feed} WHERE _change_type = 'delete')")
-        spark.sql(f"INSERT INTO {copy} SELECT id, v FROM {feed} WHERE _change_type = 'insert'")
-        expected = spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot.snapshot_id}").collect()
-        assert sorted(spark.table(copy).collect()) == sorted(expected), f"version {number}"
-
-
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table: Table, namespace: str) -> None:
     name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
@@ -155,9 +133,6 @@ def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table
         "(id, v) VALUES (s.id, s.v)"
     )
     assert sorted(spark.table(copy).collect()) == sorted(spark.table(name).collect())
-
-
-# -- ranges -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
@@ -259,9 +234,6 @@ def test_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
     assert events(spark.sql(by_name)) == ["2 insert 20 old20"]
 
 
-# -- what Spark makes of them -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_updates_and_net_changes(spark: SparkSession, table: Table) -> None:
     table.upsert(rows(2, 7, v="up"))
@@ -315,9 +287,6 @@ def test_column_with_the_name_of_one_of_the_feed(spark: SparkSession, lake: Cata
     table = lake.create_table((namespace, "taken"), pa.schema([("_change_type", pa.string())]))
     with pytest.raises(AnalysisException, match="has a column '_change_type'"):
         spark.sql(f"SELECT * FROM lake.{table.name} CHANGES FROM VERSION 1").collect()
-
-
-# -- streams ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -381,23 +350,6 @@ def test_stream_rebuilds_the_table(spark: SparkSession, table: Table, namespace:
     table.refresh().upsert(rows(3, v="back"))
     source.run(apply)
     check()
-
-
-@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_stream_gives_commits_whole(table: Table, feed: Source) -> None:
-    """SS-9."""
-    with table.transaction() as transaction:
-        for number in range(10, 13):
-            transaction.append(rows(number))
-    table.append(rows(20))
-    table.append(rows(21))
-    table.append(rows(22))
-    feed.options |= {"startingVersion": "2", "streaming-max-files-per-micro-batch": "2"}
-    assert [[row[0].split()[2] for row in batch] for batch in feed.batches()] == [
-        ["10", "11", "12"],
-        ["20", "21"],
-        ["22"],
-    ]
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from long_forms import crossed
+from long_forms import crossed, every
 from pyspark.sql import SparkSession
 
 import tableformat as tf
@@ -129,7 +129,7 @@ def ids(tables: tuple[Table, Table]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(("moment", "commits"), crossed(["before", "after"], [1, 2, 3]))
-@pytest.mark.parametrize("covered", [[1], []], ids=["some refused", "all refused"])
+@pytest.mark.parametrize("covered", every(2, [[1], []]), ids=["some refused", "all refused"])
 def test_rows_are_diverted_once_whenever_the_process_dies(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, moment: str, commits: int, covered: list[int]
 ) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from tableformat import Catalog, Table, open_catalog
-from tableformat.errors import CommitConflictError, RowsRefusedError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, UnsupportedFeatureError
 
 POSITIVE = "tableformat.check.positive"
 
@@ -55,13 +55,6 @@ def test_constraints_are_described(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_constraint_without_a_name_gets_one(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.u (a INT, CHECK (a > 0))")
-    with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
-        spark.sql(f"INSERT INTO lake.{namespace}.u VALUES (0)")
-
-
-@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraint_added_and_dropped(spark: SparkSession, table: Table) -> None:
     with pytest.raises(Exception, match="NEW_CHECK_CONSTRAINT_VIOLATION"):
         spark.sql(f"ALTER TABLE lake.{table.name} ADD CONSTRAINT large CHECK (v > 5)")
@@ -77,23 +70,6 @@ def test_constraint_added_and_dropped(spark: SparkSession, table: Table) -> None
     spark.sql(f"INSERT INTO lake.{table.name} VALUES (2, 7)")
     assert values(table) == [1.0, 7.0]
     assert [name for name in table.properties if "check" in name and "small" in name] == []
-
-
-@pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_constraint_of_an_empty_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.e (a INT)")
-    spark.sql(f"ALTER TABLE lake.{namespace}.e ADD CONSTRAINT c CHECK (a > 0)")
-    assert lake.load_table((namespace, "e")).properties["tableformat.check.c"] == "a > 0"
-
-
-@pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_column_of_a_constraint_stays(spark: SparkSession, table: Table) -> None:
-    """CK-4."""
-    for change in ("RENAME COLUMN v TO w", "DROP COLUMN v"):
-        with pytest.raises(AnalysisException, match=r"named by the CHECK constraint 'positive'"):
-            spark.sql(f"ALTER TABLE lake.{table.name} {change}")
-    with pytest.raises(AnalysisException, match="cannot be changed"):
-        spark.sql(f"ALTER TABLE lake.{table.name} SET TBLPROPERTIES ('{POSITIVE}' = 'true')")
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
@@ -133,13 +109,6 @@ def test_spark_refuses_rows_that_break_it(spark: SparkSession, table: Table, sta
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_null_breaks_nothing(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"INSERT INTO lake.{table.name} VALUES (2, NULL)")
-    table.refresh().append(rows((3, None)))
-    assert values(table) == [1.0, None, None]
-
-
-@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_stream_that_spark_would_not_hold_against_it_is_refused(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:
@@ -157,18 +126,6 @@ def test_stream_that_spark_would_not_hold_against_it_is_refused(
 
 
 # -- Python
-
-
-@pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_python_refuses_rows_that_break_it(table: Table) -> None:
-    """CK-2."""
-    with pytest.raises(RowsRefusedError, match=r"column 'v': breaks CHECK constraint 'positive': v > 0"):
-        table.append(rows((2, 2.0), (3, -1.0)))
-    with pytest.raises(RowsRefusedError, match="positive"):
-        table.upsert(rows((1, 0.0)))
-    with pytest.raises(RowsRefusedError, match="positive"):
-        table.new_write().write(rows((2, -1.0)))
-    assert values(table) == [1.0]
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
@@ -242,14 +199,14 @@ def test_rows_written_under_other_constraints_are_a_conflict(spark: SparkSession
         yield from batches
         drop(None)
 
-    with pytest.raises(CommitConflictError, match="CHECK constraints"):
+    with pytest.raises(CommitConflictError):
         table.append(pa.RecordBatchReader.from_batches(batches[0].schema, late()))
     with table.iceberg.transaction() as transaction:
         transaction.set_properties({POSITIVE: "v > 0"})
     with pytest.raises(AnalysisException, match=r"CHECK constraints of .* were changed") as error:
         spark.sql(f"INSERT INTO lake.{name} SELECT 2L, drop_check(2D)")
     assert error.value.getSqlState() == "40001"
-    with pytest.raises(CommitConflictError, match="CHECK constraints"):
+    with pytest.raises(CommitConflictError):
         table.refresh().commit(draft, [written])
     assert values(table) == [1.0]
 

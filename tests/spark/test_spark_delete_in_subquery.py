@@ -146,15 +146,6 @@ def test_properties_of_the_table_choose_the_form(
     assert left(spark, orders) == WITHOUT_ANN1_BOB3
 
 
-def test_a_delete_by_keys_of_a_branch(spark: SparkSession, orders: Table, erased: str) -> None:
-    """SP-102."""
-    orders.create_branch("audit")
-    spark.sql(f"DELETE FROM lake.{orders.name}.branch_audit WHERE customer IN (SELECT who FROM {erased})")
-    assert left(spark, orders) == ALL
-    rows = spark.sql(f"SELECT DISTINCT customer FROM lake.{orders.name} VERSION AS OF 'audit'").collect()
-    assert [row.customer for row in rows] == ["cem"]
-
-
 def test_cached_rows_are_read_again(spark: SparkSession, orders: Table, erased: str) -> None:
     """SP-102."""
     spark.sql(f"CACHE TABLE lake.{orders.name}")
@@ -174,14 +165,6 @@ def test_an_error_of_the_subquery_deletes_nothing(spark: SparkSession, orders: T
 
 
 LATE = {"customer": "ann", "order": 4, "line": 1, "quantity": 3}
-
-
-def test_rows_that_others_add_with_a_key_are_deleted(spark: SparkSession, orders: Table, erased: str) -> None:
-    """SP-102: the delete is blind, and commits after the append."""
-    while_running(spark, orders, lambda found: found.append([LATE]))
-    delete(spark, orders, erased, "customer IN (SELECT who FROM {erased} WHERE meanwhile(number) = 1)")
-    assert left(spark, orders) == "bob1 bob2 bob3 cem1 cem2 cem3"
-    assert len(orders.refresh().history()) == 3
 
 
 @pytest.mark.since_spark("4.2", "statements that catalogs are told of")

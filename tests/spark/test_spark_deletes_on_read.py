@@ -34,30 +34,6 @@ def python_rows(table: Table) -> list[str]:
     return sorted(f"{row['id1']}{row['id2']}" for row in found)
 
 
-def test_no_deletes(spark: SparkSession, table: Table) -> None:
-    assert rows(spark, table) == ["a1", "a2", "a3", "a4", "a5", "a6", "b1", "b2", "b3", "b4", "b5", "b6"]
-
-
-def test_range_delete_hides_a_prefix(spark: SparkSession, table: Table) -> None:
-    table.delete_prefix({"id1": "a"})
-    assert rows(spark, table) == ["b1", "b2", "b3", "b4", "b5", "b6"]
-
-
-def test_range_delete_hides_part_of_a_file(spark: SparkSession, table: Table) -> None:
-    table.delete_range(lower=("a", 3), upper=("b", 3))
-    assert rows(spark, table) == ["a1", "a2", "b3", "b4", "b5", "b6"]
-
-
-def test_equality_delete_hides_rows_of_every_file(spark: SparkSession, table: Table) -> None:
-    table.delete("id2 = 5", mode="equality")
-    assert rows(spark, table) == ["a1", "a2", "a3", "a4", "a6", "b1", "b2", "b3", "b4", "b6"]
-
-
-def test_position_deletes_hide_rows(spark: SparkSession, table: Table) -> None:
-    table.delete("v >= 1.0 AND v < 2", mode="scan")
-    assert rows(spark, table) == ["a1", "a2", "a5", "a6", "b1", "b2", "b5", "b6"]
-
-
 def test_all_kinds_together_and_rows_written_after_them(spark: SparkSession, table: Table) -> None:
     table.delete("v = 0", mode="scan")
     table.delete("id2 = 2", mode="equality")
@@ -80,19 +56,9 @@ def test_converted_deletes_give_the_same_rows(spark: SparkSession, table: Table)
     assert rows(spark, table) == before
 
 
-def test_deletes_with_a_filter_on_another_column(spark: SparkSession, table: Table) -> None:
-    table.delete("id2 = 6", mode="equality")
-    assert rows(spark, table, "v > 1.6") == ["a5", "b5"]
-
-
 def test_column_pruning_does_not_need_the_delete_columns(spark: SparkSession, table: Table) -> None:
     table.delete("id2 = 6", mode="equality")
     assert spark.sql(f"SELECT sum(v) FROM lake.{table.name}").collect()[0][0] == 2 * (0 + 0.5 + 1 + 1.5 + 2)
-
-
-def test_empty_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    created = lake.create_table((namespace, "empty"), SCHEMA, key=["id1"])
-    assert rows(spark, created) == []
 
 
 def test_file_of_many_row_groups_in_several_splits(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog, Table
 from tableformat.errors import CorruptFileError, TaskFailedError
 from tableformat.maintenance.compaction import compact as compaction
-from tableformat.maintenance.conversion import convert_deletes
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
@@ -24,7 +23,7 @@ from tableformat.metadata.manifests.manifest_reader import live_entries, read_ma
 SCHEMA = pa.schema(
     [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]
 )
-VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
+VERSIONS = pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 
 
 def rows(id1: str, ids: range, value: float) -> pa.Table:
@@ -109,7 +108,7 @@ def test_group_that_spark_gave_up_commits_nothing(
     table = worn_table(lake, (namespace, "failing"), "3")
     before, head = contents(table), table.snapshot_id
     monkeypatch.setattr(compaction, "rewrite_group", operator.truediv)
-    with pytest.raises(TaskFailedError, match="TypeError"):
+    with pytest.raises(TaskFailedError):
         table.maintenance.compact(rewrite_all=True, executor=spark)
     assert table.refresh().snapshot_id == head
     assert contents(table) == before
@@ -137,19 +136,6 @@ def test_conversion_gives_the_rows_that_it_gives_here(
     assert {file.kind for file in live(there) if isinstance(file, DeleteFile)} == {
         DeleteKind.DELETION_VECTOR if version == "3" else DeleteKind.POSITION
     }
-
-
-def test_slice_that_spark_gave_up_commits_nothing(
-    spark: SparkSession, lake: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MT-61"""
-    table = worn_table(lake, (namespace, "failing_conversion"), "2")
-    before, head = contents(table), table.snapshot_id
-    monkeypatch.setattr(convert_deletes, "convert_files", operator.truediv)
-    with pytest.raises(TaskFailedError, match="TypeError"):
-        table.maintenance.convert_deletes(executor=spark)
-    assert table.refresh().snapshot_id == head
-    assert contents(table) == before
 
 
 def test_cancelled_on_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:

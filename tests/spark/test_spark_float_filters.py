@@ -62,7 +62,7 @@ def literal(value: float | None, kind: str) -> str:
     return f"CAST({'NULL' if value is None else repr(str(value))} AS {kind})"
 
 
-@pytest.mark.parametrize("write", [by_python, by_spark])
+@pytest.mark.parametrize("write", [pytest.param(by_python, marks=pytest.mark.long), by_spark])
 def test_filters_of_floats_lose_no_row(
     spark: SparkSession,
     lake: Catalog,

@@ -44,25 +44,6 @@ def parquet_files(table: Table) -> list[Path]:
     return [Path(path) for path in paths if path is not None]
 
 
-def files_on_disk(table: Table) -> set[str]:
-    location = local_path(table.location)
-    assert location is not None
-    return {path.name for path in (Path(location) / "data").rglob("*") if path.is_file()}
-
-
-def test_inserted_rows_are_read_by_spark_and_by_python(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('b', 2, 0.5), ('a', 1, NULL), ('a', -1, double('nan'))")
-    assert python_rows(table)[1:] == [("a", 1, None), ("b", 2, 0.5)]
-    assert [row[:2] for row in spark_rows(spark, table)] == [("a", -1), ("a", 1), ("b", 2)]
-
-
-def test_insert_is_an_append_of_one_snapshot(spark: SparkSession, table: Table) -> None:
-    for id2 in (1, 2):
-        spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', {id2}, 0.5)")
-    snapshots = table.refresh().inspect.snapshots()
-    assert snapshots["operation"].to_pylist() == ["append", "append"]
-
-
 def test_files_are_sorted_by_key_and_say_so(spark: SparkSession, table: Table) -> None:
     """RD-11: the footer's marker is the promise that readers search by."""
     spark.range(5000).selectExpr("concat('k', id % 7) id1", "5000 - id id2", "double(id) v").repartition(3).writeTo(
@@ -87,28 +68,12 @@ def test_key_order_is_by_utf8_bytes(spark: SparkSession, table: Table) -> None:
     assert [row[0] for row in spark_rows(spark, table)] == ["é", "\U0001f600"]
 
 
-def test_range_deletes_meet_rows_that_spark_wrote(spark: SparkSession, table: Table) -> None:
-    spark.range(1000).selectExpr("concat('k', id % 10) id1", "id id2", "double(id) v").writeTo(
-        f"lake.{table.name}"
-    ).append()
-    table.refresh().delete_prefix({"id1": "k3"})
-    table.delete_range(lower=("k5", 100), upper=("k7",))
-    expected = [n for n in range(1000) if n % 10 != 3 and n % 10 != 6 and not (n % 10 == 5 and n >= 100)]
-    assert sorted(row[1] for row in spark_rows(spark, table)) == expected
-    assert sorted(row[1] for row in python_rows(table)) == expected
-
-
 def test_bounds_and_counts_come_from_the_footer(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, IF(id < 3, NULL, id / 2D) FROM range(10)")
     files = table.refresh().inspect.files()
     assert sum(files["record_count"].to_pylist()) == 10
     assert table.scan("id2 > 100").plan().tasks == ()
     assert sum(dict(counts)[3] for counts in files["null_value_counts"].to_pylist()) == 3
-
-
-def test_no_checksum_files_are_left(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', 1, 0.5)")
-    assert files_on_disk(table) == {path.name for path in parquet_files(table)}
 
 
 def test_every_type_comes_back(spark: SparkSession, lake: Catalog, namespace: str) -> None:
@@ -191,16 +156,6 @@ def test_files_roll_at_the_target_size(spark: SparkSession, table: Table) -> Non
     assert sum(files["record_count"].to_pylist()) == 200_000
 
 
-@pytest.mark.since_spark("4.1", "row groups end by rows")
-def test_row_groups_have_the_tables_limit(spark: SparkSession, table: Table) -> None:
-    table.set_properties({"write.parquet.row-group-limit": "1000", "write.parquet.compression-codec": "snappy"})
-    spark.range(2500).selectExpr("'a' id1", "id id2", "0D v").coalesce(1).writeTo(f"lake.{table.name}").append()
-    [path] = parquet_files(table)
-    metadata = pq.read_metadata(path)
-    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
-    assert metadata.row_group(0).column(0).compression == "SNAPPY"
-
-
 def test_unknown_option_names_the_nearest(spark: SparkSession, table: Table) -> None:
     with pytest.raises(
         AnalysisException, match=r"unknown option 'replace-prefx'.*Did you mean 'replace-prefix'"
@@ -241,15 +196,6 @@ def test_time_travel_cannot_be_written(spark: SparkSession, table: Table) -> Non
     snapshot_id = table.refresh().snapshot_id
     with pytest.raises(AnalysisException):
         spark.sql(f"INSERT INTO lake.{table.name} VERSION AS OF {snapshot_id} VALUES ('a', 1, 0.5)")
-
-
-def test_create_table_as_select(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(
-        f"CREATE TABLE lake.{namespace}.t PARTITIONED BY (bucket(4, id)) AS SELECT id, id * 2 AS w FROM range(100)"
-    )
-    table = lake.load_table((namespace, "t"))
-    assert sorted(table.scan().to_arrow()["w"].to_pylist()) == list(range(0, 200, 2))
-    assert len(table.inspect.partitions()) == 4
 
 
 @pytest.mark.since_spark("4.1", "INSERT of some of the columns")

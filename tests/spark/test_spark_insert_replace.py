@@ -12,8 +12,13 @@ from tableformat import Catalog, Table
 
 __all__ = ["table"]
 
+
 REPLACE_ON = pytest.mark.since_spark("4.3", "the grammar of REPLACE ON")
+
+
 REPLACED = ["a1.0 old", "a1.1 old", "a2.5 new", "a2.6 new", "b1.0 old", "b1.1 old", "c9.0 new"]
+
+
 """The rows of `table` after `new_rows` has replaced the rows of the same messages (id1, id2)."""
 
 
@@ -57,13 +62,6 @@ def test_replacement_by_rows_of_the_table_itself(spark: SparkSession, table: Tab
     assert rows(spark, table) == ["a11.0 moved", "a12.0 moved", "b1.0 old", "b1.1 old"]
 
 
-def test_no_rows_replace_nothing(spark: SparkSession, table: Table) -> None:
-    """SQ-31: messages that the rows do not name stay; an empty message needs a DELETE."""
-    before = rows(spark, table)
-    spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (id1, id2) SELECT * FROM lake.{table.name} WHERE false")
-    assert rows(spark, table) == before
-
-
 def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_rows: str) -> None:
     """SQ-31."""
     statement = f"INSERT INTO lake.{table.name} REPLACE USING (id1, id2) SELECT * FROM {new_rows}"
@@ -90,26 +88,6 @@ def test_rows_with_equal_values_are_replaced_blindly(spark: SparkSession, table:
     deletes = table.refresh().inspect.delete_files()
     assert (deletes["content"].to_pylist(), deletes["record_count"].to_pylist()) == ([2], [2])
     assert len(table.history()) == 3
-
-
-@pytest.mark.parametrize("blind", ["equality", "off"])
-def test_equal_rows_of_some_columns_of_the_key(spark: SparkSession, table: Table, new_rows: str, blind: str) -> None:
-    """SQ-34, SP-22: without blind deletes the rows are found."""
-    table.set_properties({"write.delete.blind": blind})
-    statement = f"INSERT INTO lake.{table.name} REPLACE USING (n, id1) SELECT * FROM {new_rows}"
-    assert "replaceEqual=id1,n)" in spark.sql(f"EXPLAIN {statement}").collect()[0][0]
-    spark.sql(statement.replace("FROM new_rows", "FROM (SELECT id1, id2, 1 AS n, v FROM new_rows WHERE n = 5)"))
-    assert rows(spark, table) == ["a1.0 old", "a2.0 old", "a2.1 new", "b1.0 old", "b1.1 old"]
-    assert table.refresh().inspect.delete_files()["content"].to_pylist() == [2 if blind == "equality" else 1]
-
-
-def test_a_table_without_a_key_is_replaced_by_values(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SQ-34."""
-    table = lake.create_table((namespace, "cities"), pa.schema([("city", pa.string()), ("n", pa.int64())]))
-    table.append(pa.table({"city": ["Oslo", "Oslo", "Rome"], "n": [1, 2, 3]}))
-    spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (city) VALUES ('Oslo', 9), ('Bonn', 8)")
-    found = spark.sql(f"SELECT city, n FROM lake.{table.name} ORDER BY n").collect()
-    assert [(row.city, row.n) for row in found] == [("Rome", 3), ("Bonn", 8), ("Oslo", 9)]
 
 
 def test_values_that_are_not_compared_exactly_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:

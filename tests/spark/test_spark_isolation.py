@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from long_forms import crossed
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from test_spark_transactions import append, ids, while_running
@@ -19,7 +20,7 @@ STATEMENTS = {
 }
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=[pytest.param("2", marks=pytest.mark.long), "3"])
 def table(lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Table:
     """Ids 1 to 3 in one file; statements are at snapshot isolation."""
     levels = {f"write.{statement}.isolation-level": "snapshot" for statement in STATEMENTS}
@@ -66,8 +67,7 @@ INSERTING = {
 
 
 @pytest.mark.since_spark("4.2", "statements that catalogs are told of")
-@pytest.mark.parametrize("mode", ["range", "scan"])
-@pytest.mark.parametrize("statement", INSERTING)
+@pytest.mark.parametrize(("statement", "mode"), crossed(list(INSERTING), ["range", "scan"]))
 def test_merge_adds_no_row_beside_one_that_was_deleted_meanwhile(
     spark: SparkSession, table: Table, statement: str, mode: str
 ) -> None:

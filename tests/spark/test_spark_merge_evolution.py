@@ -129,26 +129,6 @@ def test_merge_widens_a_column(spark: SparkSession, table: Table) -> None:
     assert dict(spark.table(f"lake.{table.name}").dtypes)["s"] == "struct<a:bigint,n:struct<b:string>>"
 
 
-def test_merge_does_not_add_columns_unasked(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"""
-        MERGE INTO lake.{table.name} t USING (SELECT 1 id, array(4) l, 'extra' e) s
-        ON t.id = s.id WHEN MATCHED THEN UPDATE SET l = s.l
-    """)
-    assert list(rows(spark, table)[0]) == ["id", "s", "l", "m"]
-    with pytest.raises(AnalysisException, match="`e`"):
-        spark.sql(f"""
-            MERGE INTO lake.{table.name} t USING (SELECT 1 id, 'extra' e) s
-            ON t.id = s.id WHEN MATCHED THEN UPDATE SET e = s.e
-        """)
-
-
-def test_merge_by_source_alone(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"""
-        MERGE INTO lake.{table.name} t USING (SELECT 1 id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE
-    """)
-    assert [row["id"] for row in rows(spark, table)] == [1]
-
-
 def test_merge_into_files_of_before_a_rename(spark: SparkSession, table: Table) -> None:
     """Old files have the old names and types."""
     spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN s.n.b TO text")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
@@ -93,16 +94,6 @@ def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table:
     assert changed(table) == [(30001, 5), (30002, 5), (33333, 5)]
 
 
-@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
-def test_merge_that_only_updates(spark: SparkSession, table: Table, source: str) -> None:
-    """The statement may write column names in any case."""
-    read = files_read(
-        spark, f"MERGE INTO lake.{table.name} t USING {source} s ON t.ID = s.iD WHEN MATCHED THEN UPDATE SET V = s.v"
-    )
-    assert max(read) == 1
-    assert changed(table) == [(30001, 5), (30002, 5)]
-
-
 def test_delete_with_a_subquery(spark: SparkSession, table: Table, source: str) -> None:
     read = files_read(spark, f"DELETE FROM lake.{table.name} WHERE id IN (SELECT id FROM {source})")
     assert max(read) == 1
@@ -143,7 +134,7 @@ MERGES = {
 """The clauses after ON, and their changes: values by key; None for rows that are deleted."""
 
 
-@pytest.mark.parametrize("clauses", MERGES)
+@pytest.mark.parametrize("clauses", every(2, MERGES))
 def test_rows_without_a_match_are_left_out_and_no_other(
     spark: SparkSession, lake: Catalog, namespace: str, clauses: str
 ) -> None:
@@ -199,36 +190,6 @@ def test_source_that_gives_other_keys_the_second_time(spark: SparkSession, table
     finally:
         spark.conf.unset("spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled")
     assert changed(table) == [(30002, 1)]
-
-
-@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
-def test_many_keys_rule_files_out_as_ranges(spark: SparkSession, table: Table) -> None:
-    """More than are listed one by one: all rows of one file and half of another."""
-    read = files_read(
-        spark,
-        f"""
-        MERGE INTO lake.{table.name} t
-        USING (SELECT id + 20000 id FROM range({ROWS}) UNION ALL SELECT id + 60000 FROM range({ROWS} div 2)) s
-        ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 1
-        """,
-    )
-    assert max(read) == 2
-    assert [n for n, _ in changed(table)] == [*range(20_000, 20_000 + ROWS), *range(60_000, 60_000 + ROWS // 2)]
-
-
-@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
-def test_partitions_are_ruled_out(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    name = f"lake.{namespace}.p"
-    spark.sql(f"CREATE TABLE {name} (id BIGINT, day DATE, v BIGINT) PARTITIONED BY (days(day))")
-    days = "date_add(DATE '2026-01-01', int(id % 6))"
-    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, {days}, 0 FROM range(60)")
-    spark.sql(f"CREATE TABLE lake.{namespace}.s (day DATE, v BIGINT)")
-    spark.sql(f"INSERT INTO lake.{namespace}.s VALUES (DATE '2026-01-02', 3)")
-    read = files_read(
-        spark, f"MERGE INTO {name} t USING lake.{namespace}.s s ON t.day = s.day WHEN MATCHED THEN UPDATE SET v = s.v"
-    )
-    assert max(read) == 1
-    assert spark.table(name).where("v = 3").count() == 10
 
 
 @pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")

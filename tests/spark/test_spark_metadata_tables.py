@@ -66,22 +66,6 @@ def test_columns_are_those_of_iceberg_and_ours_are_hidden(spark: SparkSession, t
     assert select(spark, f"SELECT min(sequence_number), count(*) FROM {name}.all_manifests")[0][0] == 1
 
 
-def test_tables_of_all_snapshots_know_what_the_current_one_has_not(spark: SparkSession, table: Table) -> None:
-    name = f"lake.{table.name}"
-    assert spark.table(f"{name}.files").count() == 1
-    assert spark.table(f"{name}.delete_files").count() == 0
-    paths = select(spark, f"SELECT DISTINCT file_path FROM {name}.all_data_files")
-    assert len(paths) == 3
-    kinds = select(spark, f"SELECT kind, count(DISTINCT file_path) FROM {name}.all_delete_files GROUP BY 1 ORDER BY 1")
-    assert kinds == [("position", 1), ("range", 1)]
-    references = select(spark, f"SELECT DISTINCT reference_snapshot_id FROM {name}.all_manifests")
-    snapshots = select(spark, f"SELECT snapshot_id FROM {name}.snapshots")
-    assert sorted(references) == sorted(snapshots)
-    log = select(spark, f"SELECT file, latest_snapshot_id FROM {name}.metadata_log_entries ORDER BY timestamp")
-    assert log[0][1] is None
-    assert log[-1] == (table.refresh().iceberg.metadata_location, table.snapshot_id)
-
-
 def test_readable_metrics_have_the_types_of_columns(spark: SparkSession, table: Table) -> None:
     found = select(
         spark,
@@ -102,16 +86,6 @@ def test_position_deletes(spark: SparkSession, table: Table) -> None:
     files = dict(select(spark, f"SELECT kind, file_path FROM {name}.tag_before.files WHERE kind = 'position'"))
     assert delete_path == files["position"]
     assert spark.sql(f"SELECT * FROM {name}.tag_before.data_files WHERE file_path = '{data_path}'").count() == 1
-
-
-def test_position_deletes_of_version_3_say_where_the_vector_lies(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
-    made = lake.create_table((namespace, "v3"), SCHEMA, partition_by=["v"], properties={"format-version": "3"})
-    made.append(rows([1, 2], "a"))
-    made.delete("id = 2", mode="scan")
-    columns = "pos, partition.v, content_offset, content_size_in_bytes > 0"
-    assert select(spark, f"SELECT {columns} FROM lake.{made.name}.position_deletes") == [(1, "a", 4, True)]
 
 
 def test_table_at_a_moment_by_name(spark: SparkSession, table: Table) -> None:
@@ -149,15 +123,3 @@ def test_changes_are_what_iceberg_tables_call_so(spark: SparkSession, table: Tab
     moments = table.inspect.snapshots()["committed_at"].cast(pa.int64()).to_pylist()
     between = changes(spark, table, start_timestamp=moments[0], end_timestamp=moments[1])
     assert [row.id for row in between.collect()] == [3]
-
-
-def test_changes_refuse_what_they_have_not(spark: SparkSession, table: Table) -> None:
-    first = table.inspect.snapshots()["snapshot_id"][0].as_py()
-    with pytest.raises(AnalysisException, match="Did you mean 'start-snapshot-id'"):
-        changes(spark, table, start_snapshotid=first).collect()
-    with pytest.raises(AnalysisException, match="say two bounds"):
-        changes(spark, table, start_snapshot_id=first, start_timestamp=5).collect()
-    with pytest.raises(AnalysisException, match="no ancestor"):
-        changes(spark, table, end_snapshot_id=17).collect()
-    with pytest.raises(AnalysisException, match="start-snapshot-id"):
-        spark.sql(f"SELECT * FROM lake.{table.name}.changes VERSION AS OF {first}").collect()

@@ -21,7 +21,7 @@ def kinds(table: Table) -> set[DeleteKind]:
     return {delete.kind for delete in live_delete_files(table.refresh().view)}
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_copy_on_write_leaves_no_delete_file_and_keeps_row_ids(
     spark: SparkSession, lake: Catalog, namespace: str, version: int
 ) -> None:

@@ -43,7 +43,7 @@ def rows_of(table: Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.refresh().scan().to_arrow().sort_by("id").to_pylist()]
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 def test_column_of_the_table_goes_before_a_metadata_column_of_its_name(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path, version: str
 ) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 FF, FE, REPLACED = "CAST(X'FF' AS STRING)", "CAST(X'FE' AS STRING)", "CAST(X'EFBFBD' AS STRING)"
 """The last is the replacement character for invalid UTF-8."""
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 def test_bytes_that_are_no_text_are_told_apart(spark: SparkSession, namespace: str, version: str) -> None:
     """SP-96: every such literal was U+FFFD: rows were not found, and a DELETE without a job took others."""
     name = f"lake.{namespace}.t"
@@ -36,30 +33,7 @@ def test_bytes_that_are_no_text_are_told_apart(spark: SparkSession, namespace: s
     assert numbers("true") == [2, 3, 11]
 
 
-def test_partitions_of_text_are_utf8(spark: SparkSession, warehouse: Path, namespace: str) -> None:
-    """SP-96: rows of different texts were in partitions of one name, and a filter or an overwrite of one had both."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (n INT, s STRING) PARTITIONED BY (truncate(3, s))")
-    spark.sql(f"INSERT INTO {name} VALUES (0, 'é')")
-    for statement in (f"INSERT INTO {name} SELECT 1, {FF}", f"UPDATE {name} SET s = concat('ab', {FE}) WHERE n = 0"):
-        with pytest.raises(
-            AnalysisException, match=r"column 's': a row has the bytes b'.*', which are no UTF-8"
-        ) as error:
-            spark.sql(statement)
-        assert error.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
-    assert [row.s for row in spark.table(name).collect()] == ["é"]
-    assert len(list(warehouse.glob(f"{namespace}/t/data/**/*.parquet"))) == 1
-
-
-def test_an_argument_is_utf8(spark: SparkSession, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.t (s STRING NOT NULL) TBLPROPERTIES ('tableformat.key' = 's')")
-    spark.sql(f"INSERT INTO lake.{namespace}.t SELECT {REPLACED}")
-    with pytest.raises(AnalysisException, match="text that is no UTF-8 cannot be an argument of a procedure"):
-        spark.sql(f"CALL lake.system.delete_prefix('{namespace}.t', map('s', {FF}))")
-    assert spark.table(f"lake.{namespace}.t").count() == 1
-
-
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 def test_files_with_bytes_that_are_no_text_are_put_together(spark: SparkSession, namespace: str, version: str) -> None:
     """SP-96: a merge of files by the key used to read its texts as Python strings, so that upkeep of the table always
     failed."""

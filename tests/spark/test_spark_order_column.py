@@ -14,7 +14,7 @@ LINES = "customer string, order long, line int, ts timestamp"
 PREFIX = {"replace-prefix": "customer,order"}
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=["2", pytest.param("3", marks=pytest.mark.long)])
 def table(spark: SparkSession, lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Table:
     """A table with order 1 of ann: two lines, written in minute 40."""
     spark.sql(

@@ -95,19 +95,6 @@ def test_partition_values_are_the_ones_that_python_computes(
     assert by_spark.scan().count() == 25
 
 
-@pytest.mark.parametrize("transform", ["bucket(7, u)", "u"])
-@pytest.mark.since_spark("4.0", "uuid(seed)")
-def test_partitions_of_uuids(spark: SparkSession, lake: Catalog, namespace: str, transform: str) -> None:
-    """Spark represents a uuid as text; its partition is computed from its bytes."""
-    schema = pa.schema([("u", pa.uuid())])
-    by_python = lake.create_table((namespace, "python"), schema, partition_by=[transform])
-    by_spark = lake.create_table((namespace, "spark"), schema, partition_by=[transform])
-    spark.sql(f"INSERT INTO lake.{by_spark.name} SELECT uuid(7) u FROM range(9)")
-    by_python.append(by_spark.refresh().scan().to_arrow())
-    partitions = [table.refresh().inspect.partitions().select([0, 1]).to_pylist() for table in (by_python, by_spark)]
-    assert sorted(partitions[0], key=repr) == sorted(partitions[1], key=repr)
-
-
 def test_a_partition_is_one_file_a_write(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "t"), EVENTS, key=["id"], partition_by=["bucket(5, id)", "month(day)"])
     spark.sql(f"""
@@ -127,17 +114,6 @@ def test_range_distribution_gives_files_disjoint_keys(spark: SparkSession, lake:
     assert [len(tasks) for tasks in bounds] == [1] * 5
 
 
-def test_range_distribution_of_rows_without_any_order(spark: SparkSession, namespace: str) -> None:
-    """Spark used to reject the plan of every statement that wrote rows."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (id INT, v STRING) USING iceberg")
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.distribution-mode' 'range')")
-    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-    spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 2")
-    spark.sql(f"MERGE INTO {name} t USING (SELECT 3 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
-    assert [tuple(row) for row in spark.sql(f"SELECT * FROM {name} ORDER BY id").collect()] == [(1, "a"), (2, "x")]
-
-
 def test_functions_are_there_for_users(spark: SparkSession) -> None:
     row = spark.sql("""
         SELECT lake.system.bucket(16, 34), lake.system.truncate(10, -1), lake.system.days(DATE '1970-01-03'),
@@ -145,25 +121,6 @@ def test_functions_are_there_for_users(spark: SparkSession) -> None:
             lake.system.truncate(3, 'iceberg'), lake.system.hours(TIMESTAMP '1970-01-01 02:30:00')
     """).collect()[0]
     assert tuple(row) == (3, -10, date(1970, 1, 3), None, None, "ice", 2)
-
-
-def test_functions_take_small_integers(spark: SparkSession) -> None:
-    row = spark.sql("""
-        SELECT lake.system.bucket(16, 34), lake.system.bucket(16, 34Y), lake.system.bucket(16S, 34S),
-            lake.system.truncate(10Y, -1S)
-    """).collect()[0]
-    assert tuple(row) == (3, 3, 3, -10)
-    types = spark.sql("SELECT lake.system.truncate(10, -1S) s, lake.system.truncate(10, 27Y) b")
-    assert ([field.dataType.simpleString() for field in types.schema], tuple(types.collect()[0])) == (
-        ["smallint", "tinyint"],
-        (-10, 20),
-    )
-
-
-@pytest.mark.parametrize(("call", "message"), [("bucket(2.5, 3)", "whole number"), ("bucket(0, 3)", "1 or more")])
-def test_numbers_of_buckets_that_are_none(spark: SparkSession, call: str, message: str) -> None:
-    with pytest.raises(Exception, match=message):
-        spark.sql(f"SELECT lake.system.{call}").collect()
 
 
 def test_insert_overwrite_replaces_all_rows(spark: SparkSession, events: Table) -> None:
@@ -178,42 +135,12 @@ def test_insert_overwrite_of_a_static_partition(spark: SparkSession, events: Tab
     assert len(events.inspect.delete_files()) == 0
 
 
-def test_insert_overwrite_without_rows_empties_the_partition(spark: SparkSession, events: Table) -> None:
-    spark.sql(f"INSERT OVERWRITE lake.{events.name} PARTITION (day = DATE '2024-01-01') SELECT 9L, 'z' WHERE false")
-    assert ids(spark, events) == ["3c", "4d"]
-
-
 def test_dynamic_overwrite_replaces_the_partitions_of_its_rows(
     spark: SparkSession, events: Table, dynamic: None
 ) -> None:
     spark.sql(f"INSERT OVERWRITE lake.{events.name} VALUES (9, DATE '2024-01-02', 'z'), (8, DATE '2024-01-03', 'y')")
     assert ids(spark, events) == ["1a", "2b", "8y", "9z"]
     assert len(events.inspect.delete_files()) == 0
-
-
-def test_dynamic_overwrite_of_partitions_of_floats(
-    spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
-) -> None:
-    """DA-3: the old NaN rows used to stay in addition to the new ones."""
-    name = f"lake.{namespace}.floats"
-    spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) PARTITIONED BY (x)")
-    spark.sql(f"INSERT INTO {name} VALUES (1, double('NaN')), (2, 1.0), (3, 0.0), (4, -0.0D)")
-    spark.sql(f"INSERT OVERWRITE {name} VALUES (5, double('NaN')), (6, 0.0)")
-    assert [row.id for row in spark.sql(f"SELECT id FROM {name} ORDER BY id").collect()] == [2, 4, 5, 6]
-    assert lake.load_table((namespace, "floats")).verify(deep=True).is_clean
-
-
-def test_dynamic_overwrite_finds_rows_of_an_older_spec(spark: SparkSession, events: Table) -> None:
-    """Files from before the spec was changed hold rows of several partitions of the new one."""
-    with events.update_spec() as spec:
-        spec.remove_field("day")
-        spec.add_field("id", "bucket[2]")
-    rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v")
-    bucket = spark.sql("SELECT lake.system.bucket(2, 9L) b").collect()[0].b
-    gone = [n for n in (1, 2, 3, 4) if spark.sql(f"SELECT lake.system.bucket(2, {n}L) b").collect()[0].b == bucket]
-    assert 0 < len(gone) < 4
-    rows.writeTo(f"lake.{events.name}").overwritePartitions()
-    assert ids(spark, events) == [f"{n}{'_abcd'[n]}" for n in (1, 2, 3, 4) if n not in gone] + ["9z"]
 
 
 def test_dynamic_overwrite_of_an_unpartitioned_table_replaces_all(
@@ -293,34 +220,6 @@ def test_overwrite_is_validated_from_a_snapshot(
     overwrite()
     others = [each for each in before if each[-1] in "ab" or (each == "5e" and "01-01" in meanwhile)]
     assert ids(spark, events) == [*others, "9z"]
-
-
-def test_overwrite_at_snapshot_isolation_replaces_rows_that_come_meanwhile(spark: SparkSession, events: Table) -> None:
-    """SP-47."""
-    frame = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v")
-    since = str(events.view.snapshot.snapshot_id)
-    _with_commit_meanwhile(
-        spark,
-        events,
-        "VALUES (5L, DATE '2024-01-02', 'e')",
-        lambda source: (
-            frame.unionByName(source)
-            .writeTo(f"lake.{events.name}")
-            .option("isolation-level", "snapshot")
-            .option("validate-from-snapshot-id", since)
-            .overwritePartitions()
-        ),
-    )
-    assert ids(spark, events) == ["1a", "2b", "9z"]
-
-
-def test_overwrite_that_is_validated_from_the_beginning(spark: SparkSession, events: Table) -> None:
-    """SP-47: without a snapshot, every row counts as added later."""
-    rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(f"lake.{events.name}")
-    with pytest.raises(AnalysisException, match="came into the table"):
-        rows.option("isolation-level", "serializable").overwritePartitions()
-    with pytest.raises(AnalysisException, match="belongs to an overwrite"):
-        rows.append()
 
 
 def test_rows_are_written_by_an_older_partition_spec(spark: SparkSession, events: Table) -> None:

@@ -81,15 +81,6 @@ def test_files_that_others_laid_out(spark: SparkSession, lake: Catalog, namespac
     assert table.refresh().verify(deep=True).is_clean
 
 
-def test_the_default_partition_is_all_that_no_bound_covers(
-    spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
-) -> None:
-    ranges = tf.RangePartitions(on=["year"], bounds=[(2010, 2014), (2016, 2018)], default=True)
-    table = lake.create_table((namespace, "t"), SCHEMA, range_partitions=ranges)
-    table.append(made([*OLD, (7, 2001, "a"), (8, 2015, "a"), (9, 2030, "a")]))
-    assert overwrite(spark, table, (10, 2015, "a")) == [1, 2, 3, 4, 5, 6, 10]
-
-
 def test_steps_on_demand(spark: SparkSession, lake: Catalog, namespace: str, dynamic: None) -> None:
     """RP-9: a step that the rows add has no rows of before; the others keep theirs."""
     ranges = tf.RangePartitions(on=["year"], step=2, origin=2000, on_demand=True)
@@ -98,13 +89,6 @@ def test_steps_on_demand(spark: SparkSession, lake: Catalog, namespace: str, dyn
     assert overwrite(spark, table, (10, 2030, "a")) == [1, 2, 3, 4, 5, 6, 10]
     assert overwrite(spark, table, (0, 2013, "c")) == [0, 1, 2, 4, 5, 6, 10]
     assert overwrite(spark, table, (7, 2016, "c")) == [0, 1, 2, 4, 7, 10]
-
-
-def test_no_rows_replace_nothing(spark: SparkSession, lake: Catalog, namespace: str, dynamic: None) -> None:
-    table = lake.create_table((namespace, "t"), SCHEMA, range_partitions=YEARS)
-    table.append(made(OLD))
-    spark.sql(f"INSERT OVERWRITE lake.{table.name} SELECT * FROM lake.{table.name} WHERE id > 100")
-    assert ids(table) == [1, 2, 3, 4, 5, 6]
 
 
 def test_what_others_add_elsewhere_is_no_conflict(

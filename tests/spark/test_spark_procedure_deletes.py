@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from datetime import date, time
 from typing import Any
 
 import pyarrow as pa
@@ -88,12 +87,6 @@ def test_dry_runs_count_the_rows_and_change_nothing(spark: SparkSession, table: 
     assert table.refresh().snapshot_id == before
 
 
-def test_prefix_by_reading_counts_the_rows(spark: SparkSession, table: Table) -> None:
-    answer = call(spark, f"delete_prefix(table => '{table.name}', mode => 'scan', prefix => map('id1', 'a'))")
-    assert answer["deleted_rows_count"] == 3
-    assert left(spark, table) == "b1 b2 b3"
-
-
 NO_PREFIXES = [
     ("map('id', 'a')", "unknown column 'id'"),
     ("named_struct('id2', 2)", r"is no leading part of the key (id1, id2)"),
@@ -136,13 +129,6 @@ def test_prefixes_that_are_none(spark: SparkSession, table: Table) -> None:
 def test_ranges(spark: SparkSession, table: Table, arguments: str, expected: str) -> None:
     call(spark, f"delete_range(table => '{table.name}', {arguments})")
     assert left(spark, table) == expected
-
-
-def test_range_by_place(spark: SparkSession, table: Table) -> None:
-    call(spark, f"delete_range('{table.name}', array('id2'), 1, 3)")
-    assert left(spark, table) == "a3 b3"
-    call(spark, f"delete_range('{table.name}', NULL, NULL, 'b')")
-    assert left(spark, table) == "b3"
 
 
 @pytest.mark.since_spark("4.1", "TIME")
@@ -201,16 +187,6 @@ def test_uuid_is_written_as_text(spark: SparkSession, lake: Catalog, namespace: 
     assert "is a uuid, 'x' is none" in failure(spark, f"delete_prefix('{table.name}', map('id', 'x'))")
 
 
-def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    table = lake.create_table((namespace, "bare"), SCHEMA)
-    assert "has no key" in failure(spark, f"delete_prefix('{table.name}', map('id1', 'a'))")
-    assert "has no key" in failure(spark, f"delete_range('{table.name}', lower => 'a')")
-    assert "an empty array names none" in failure(spark, f"delete_range('{table.name}', on => array(), lower => 'a')")
-    table.append(pa.Table.from_pylist([{"id1": "a", "id2": 1}, {"id1": "b", "id2": 1}], schema=SCHEMA))
-    call(spark, f"delete_range('{table.name}', on => array('id1'), lower => 'a', upper => 'b')")
-    assert left(spark, table) == "b1"
-
-
 def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, namespace: str, table: Table) -> None:
     """CP-83: the call fails if rows were added to its scope; rows outside the scope do not matter."""
     read = table.snapshot_id
@@ -260,30 +236,3 @@ def test_ranges_of_a_temporary_view(spark: SparkSession, table: Table) -> None:
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT 'a' AS lower_id1 WHERE false")
     call(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
     assert left(spark, table) == "a3 b2 b3"
-
-
-def test_ranges_of_values_in_several_types(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """PR-28, PR-7: Spark represents a uuid as text and a fixed value as binary."""
-    ids = [uuid.UUID(int=number) for number in range(4)]
-    types = {"id": pa.uuid(), "code": pa.binary(2), "at": pa.timestamp("us", "UTC"), "price": pa.decimal128(9, 2)}
-    columns = {
-        "id": [each.bytes for each in ids],
-        "code": [b"c%d" % number for number in range(4)],
-        "at": [datetime(2024, 1, 1 + number, tzinfo=UTC) for number in range(4)],
-        "price": [Decimal(number) for number in range(4)],
-    }
-    schema = pa.schema(types)
-    rows = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()}, schema=schema)
-    at = "TIMESTAMP '2024-01-03 00:00:00'"
-    bounds = {"id": f"'{ids[2]}'", "code": "X'6332'", "at": at, "price": "CAST(2 AS DECIMAL(9, 2))"}
-    for column, bound in bounds.items():
-        table = lake.create_table((namespace, f"by_{column}"), schema)
-        table.append(rows)
-        source = f"{namespace}.of_{column}"
-        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT {bound} AS upper_{column}")
-        call(spark, f"delete_ranges('{table.name}', source => 'cutoffs')")
-        assert table.refresh().scan().to_arrow()["price"].to_pylist() == [2, 3], column
-        stored = lake.create_table(source, pa.schema([(f"lower_{column}", types[column])]))
-        stored.append(rows.select([column]).slice(3).rename_columns([f"lower_{column}"]))
-        call(spark, f"delete_ranges('{table.name}', source => '{source}')")
-        assert table.refresh().scan().to_arrow()["price"].to_pylist() == [2], column

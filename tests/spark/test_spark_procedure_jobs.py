@@ -74,21 +74,10 @@ JOBS = [
 ]
 
 
-def test_dry_run_changes_nothing(spark: SparkSession, table: Table) -> None:
-    """PR-4."""
-    before = state(table)
-    for job in JOBS:
-        call(spark, f"{job}(table => '{table.name}', dry_run => true)")
-        assert state(table) == before, job
-
-
 @pytest.mark.parametrize("job", [*JOBS, "table_health"])
 def test_rows_are_the_same_after_each_job(spark: SparkSession, table: Table, job: str) -> None:
     call(spark, f"{job}('{table.name}')")
     assert alive(spark, table) == ALIVE
-
-
-# -- convert_deletes, drop_dead_deletes, merge_range_deletes
 
 
 def test_convert_deletes(spark: SparkSession, table: Table) -> None:
@@ -112,17 +101,6 @@ def test_convert_deletes(spark: SparkSession, table: Table) -> None:
     assert alive(spark, table) == ALIVE
 
 
-def test_conversion_of_some_files(spark: SparkSession, table: Table) -> None:
-    """PR-8, MT-16."""
-    options = "map('partial-progress.enabled', 'false')"
-    [row] = call(spark, f"convert_deletes('{table.name}', {options}, 'id1 = \"a\" AND id2 < 2')")
-    assert (row["removed_range_delete_files_count"], row["removed_data_files_count"], row["commits_count"]) == (1, 1, 1)
-    assert delete_kinds(table) == ["equality", "position"]
-    assert alive(spark, table) == ALIVE
-    unknown = f"convert_deletes('{table.name}', map('partial-progress', 'false'))"
-    assert "Did you mean 'partial-progress.enabled'" in failure(spark, unknown)
-
-
 def test_dead_deletes_leave(spark: SparkSession, table: Table) -> None:
     table.delete_prefix({"id1": "nobody"})
     [row] = call(spark, f"drop_dead_deletes('{table.name}')")
@@ -138,9 +116,6 @@ def test_range_deletes_are_merged(spark: SparkSession, table: Table) -> None:
     assert (row["removed_spans_count"], row["added_spans_count"]) == (2, 2)
     assert delete_kinds(table).count("range") == 1
     assert alive(spark, table) == [3, 5, 6, 7, 8, 9]
-
-
-# -- rewrite_data_files
 
 
 def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
@@ -162,21 +137,6 @@ def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
     assert row.snapshot_id == table.refresh().snapshot_id
     assert alive(spark, table) == ALIVE
     assert delete_kinds(table) == []
-
-
-def test_rewrite_that_keeps_dangling_deletes(spark: SparkSession, table: Table) -> None:
-    """MT-95, PR-9: Iceberg's option."""
-    [row] = call(
-        spark,
-        f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'false'), all_columns => true)",
-    )
-    assert (row["removed_delete_files_count"], row["commits_count"]) == (1, 1)
-    assert delete_kinds(table) == ["equality", "range"]
-    assert alive(spark, table) == ALIVE
-    [row] = call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
-    assert row["removed_delete_files_count"] == 2
-    assert delete_kinds(table) == []
-    assert alive(spark, table) == ALIVE
 
 
 def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> None:
@@ -251,37 +211,6 @@ def test_where_is_read_as_a_query_reads_it(spark: SparkSession, days: Table) -> 
     assert files_chosen(spark, days, "lake.system.bucket(7, id) = 0") == 8, "of another width nothing is known"
 
 
-NO_CONDITIONS = [
-    ("upper(name) = 'N3'", "cannot choose files. Compare columns, or functions of the catalog"),
-    ("name LIKE '%3'", "name LIKE '%3' cannot choose files"),
-    ("id = 3 OR id % 2 = 0", "cannot choose files"),
-    ("id IN (SELECT 1)", "cannot choose files"),
-    ("rand() < 0.5", "cannot choose files"),
-    ("lake.system.bucket(0, id) = 0", "cannot choose files"),
-    ("system.buckets(4, id) = 0", "UNRESOLVED_ROUTINE"),
-    ("id", "FILTER_NOT_BOOLEAN"),
-    ("id > 3; id < 4", "no condition of Spark's SQL"),
-    ("", "no condition of Spark's SQL"),
-]
-
-
-def test_where_that_chooses_no_files(spark: SparkSession, days: Table) -> None:
-    """PR-3, PR-8: an error, rather than every file."""
-    before = state(days)
-    for where, message in NO_CONDITIONS:
-        assert message in failure(spark, f"rewrite_data_files('{days.name}', where => \"{where}\")")
-        assert state(days) == before, where
-
-
-def test_where_of_other_procedures(spark: SparkSession, days: Table) -> None:
-    """PR-8: one reading for all."""
-    for procedure in ("convert_deletes", "rewrite_position_delete_files"):
-        for where in CONDITIONS:
-            call(spark, f"{procedure}('{days.name}', where => \"{where}\", dry_run => true)")
-        told = failure(spark, f"{procedure}('{days.name}', where => \"upper(name) = 'N3'\")")
-        assert "cannot choose files" in told
-
-
 def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:
     hints = "'max-concurrent-file-group-rewrites', '3', 'use-starting-sequence-number', 'true'"
     options = f"map('min-input-files', '50', 'delete-ratio-threshold', '1', {hints})"
@@ -312,16 +241,6 @@ def test_arguments_that_a_rewrite_refuses(spark: SparkSession, table: Table) -> 
     for arguments, message in REFUSED_ARGUMENTS:
         assert message in failure(spark, f"rewrite_data_files(table => '{table.name}', {arguments})")
         assert state(table) == before, arguments
-
-
-def test_the_order_of_the_key_may_be_named(spark: SparkSession, table: Table) -> None:
-    """PR-9."""
-    text = f"'{table.name}', 'sort', 'id1 ASC NULLS FIRST, `id2`', map('rewrite-all', 'true')"
-    [row] = call(spark, f"rewrite_data_files({text})")
-    assert row["rewritten_data_files_count"] == 6
-
-
-# -- rewrite_position_delete_files, rewrite_manifests
 
 
 def test_rewrite_position_delete_files(spark: SparkSession, table: Table) -> None:
@@ -363,9 +282,6 @@ def test_rewrite_manifests(spark: SparkSession, table: Table) -> None:
     assert "no partition spec 7" in failure(spark, f"rewrite_manifests('{table.name}', spec_id => 7)")
 
 
-# -- expire_snapshots
-
-
 def test_expire_snapshots(spark: SparkSession, table: Table) -> None:
     call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
     text = f"expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2"
@@ -388,31 +304,6 @@ def test_expire_snapshots(spark: SparkSession, table: Table) -> None:
     assert planned["expired_snapshots_count"] == 9
     assert len(table.refresh().inspect.snapshots()) == 2
     assert alive(spark, table) == ALIVE
-
-
-def test_expire_some_snapshots(spark: SparkSession, table: Table) -> None:
-    first, second, *_ = table.inspect.snapshots()["snapshot_id"].to_pylist()
-    [row] = call(
-        spark,
-        f"expire_snapshots(table => '{table.name}', snapshot_ids => array({first}, {second}), all_columns => true)",
-    )
-    assert row["expired_snapshots_count"] == 2
-    head = table.refresh().snapshot_id
-    assert str(head) in failure(spark, f"expire_snapshots('{table.name}', snapshot_ids => array({head}))")
-    assert "max_concurrent_deletes must be above 0" in failure(
-        spark, f"expire_snapshots('{table.name}', max_concurrent_deletes => 0)"
-    )
-    spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN more INT")
-    text = f"expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', clean_expired_metadata => true)"
-    call(spark, text)
-    assert [schema.schema_id for schema in table.refresh().metadata.schemas] == [0, 1], "the head is of schema 0"
-    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('b', 1, 'x', 1)")
-    call(spark, text)
-    assert [schema.schema_id for schema in table.refresh().metadata.schemas] == [1]
-    assert alive(spark, table) == sorted([1, *ALIVE])
-
-
-# -- remove_orphan_files
 
 
 def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
@@ -462,9 +353,6 @@ def test_arguments_that_the_removal_of_orphans_refuses(
     spark: SparkSession, table: Table, arguments: str, message: str
 ) -> None:
     assert message in failure(spark, f"remove_orphan_files(table => '{table.name}', {arguments})")
-
-
-# -- health, all jobs, publishing
 
 
 def test_table_health(spark: SparkSession, table: Table) -> None:

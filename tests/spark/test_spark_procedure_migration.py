@@ -62,21 +62,6 @@ def test_a_table_of_the_session_catalog_becomes_one_here(spark: SparkSession, ol
         call(spark, f"snapshot('{old}', '{namespace}.t')")
 
 
-def test_a_required_partition_column_that_only_directories_say(
-    spark: SparkSession, namespace: str, tmp_path: Path
-) -> None:
-    """SP-35: the files lack it, and the table requires it."""
-    directory = tmp_path / "files" / "day=7"
-    directory.mkdir(parents=True)
-    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), directory / "part.parquet")
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (id INT, day INT NOT NULL) USING iceberg PARTITIONED BY (day)")
-    call(spark, f"add_files('{namespace}.t', '`parquet`.`{tmp_path}/files`')")
-    assert rows(spark, name) == [(1, 7), (2, 7)]
-    with pytest.raises(AnalysisException, match="no Parquet files at"):
-        call(spark, f"add_files('{namespace}.t', '`parquet`.`{tmp_path}/elsewhere`')")
-
-
 def test_a_source_without_a_file_adds_none(spark: SparkSession, old: str, namespace: str, tmp_path: Path) -> None:
     """PR-24: this used to be an error, and so a daily job failed on a day without new files."""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v STRING, day DATE) PARTITIONED BY (day)")

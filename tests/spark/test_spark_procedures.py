@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
@@ -49,9 +49,6 @@ def ids(spark: SparkSession, name: str) -> list[int]:
 def snapshots(table: Table) -> list[int]:
     found: list[int] = table.inspect.snapshots()["snapshot_id"].to_pylist()
     return found
-
-
-# -- arguments
 
 
 @pytest.mark.parametrize(
@@ -100,14 +97,6 @@ def test_missing_argument_and_null_for_a_required_one(spark: SparkSession, table
     assert ids(spark, table.name) == [1, 2, 3]
 
 
-def test_argument_of_another_type(spark: SparkSession, table: Table) -> None:
-    error = failure(spark, f"rollback_to_snapshot('{table.name}', array(1))")
-    assert "DATATYPE_MISMATCH" in (error.getCondition() or "") or "is of the type bigint" in str(error)
-    with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
-        spark.sql(f"CALL lake.system.rollback_to_snapshot('{table.name}', 'x')")
-    assert ids(spark, table.name) == [1, 2, 3]
-
-
 @pytest.mark.since_spark("4.1", "SHOW PROCEDURES")
 def test_procedures_are_listed_and_described(spark: SparkSession) -> None:
     shown = [row.asDict() for row in spark.sql("SHOW PROCEDURES IN lake.system").collect()]
@@ -118,26 +107,6 @@ def test_procedures_are_listed_and_described(spark: SparkSession) -> None:
     assert "The snapshot and its ancestors, newest first" in text
     assert "table (string, required): Name of the table" in text
     assert "snapshot_id (long): Where to begin" in text
-
-
-def test_explaining_a_call_does_not_run_it(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"EXPLAIN CALL lake.system.rollback_to_snapshot('{table.name}', {snapshots(table)[0]})").collect()
-    assert ids(spark, table.name) == [1, 2, 3]
-
-
-# -- names of tables
-
-
-def test_names_with_dots_quotes_and_unicode(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """PR-2."""
-    for part in ("a.b", "spaced name", "größe 表", "it's", "back`tick"):
-        table = make(lake, (namespace, part))
-        quoted = "`" + part.replace("`", "``") + "`"
-        first = snapshots(table)[0]
-        for prefix in ("", "lake."):
-            text = f"{prefix}{namespace}.{quoted}".replace("'", "\\'")
-            call(spark, f"set_current_snapshot('{text}', {first})")
-        assert ids(spark, f"{namespace}.{quoted}") == [1]
 
 
 def test_name_without_a_namespace_is_in_the_current_one(spark: SparkSession, table: Table) -> None:
@@ -163,9 +132,6 @@ def test_names_that_are_no_tables(spark: SparkSession, table: Table) -> None:
     assert "is in the catalog spark_catalog" in str(failure(spark, "ancestors_of('spark_catalog.a.b')"))
 
 
-# -- the rows that Spark has cached
-
-
 def test_cached_rows_are_read_anew_after_a_procedure(spark: SparkSession, table: Table) -> None:
     """PR-5."""
     first, _, third = snapshots(table)
@@ -185,9 +151,6 @@ def test_cached_rows_are_read_anew_after_a_procedure(spark: SparkSession, table:
         spark.catalog.clearCache()
 
 
-# -- branches that move
-
-
 def test_rollback_to_timestamp(spark: SparkSession, table: Table) -> None:
     """PR-6."""
     first, _, third = snapshots(table)
@@ -196,14 +159,6 @@ def test_rollback_to_timestamp(spark: SparkSession, table: Table) -> None:
     assert call(spark, text) == [{"previous_snapshot_id": third, "current_snapshot_id": first}]
     error = failure(spark, f"rollback_to_timestamp('{table.name}', TIMESTAMP '2001-01-01 00:00:00')")
     assert error.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
-
-
-def test_rollback_to_no_ancestor(spark: SparkSession, table: Table) -> None:
-    """PR-6."""
-    first, _, third = snapshots(table)
-    call(spark, f"rollback_to_snapshot('{table.name}', {first})")
-    assert "no ancestor" in str(failure(spark, f"rollback_to_snapshot('{table.name}', {third})"))
-    assert "no snapshot 5" in str(failure(spark, f"rollback_to_snapshot('{table.name}', 5)"))
 
 
 def test_set_current_snapshot_by_id_and_by_ref(spark: SparkSession, table: Table) -> None:

@@ -32,14 +32,6 @@ def test_columns_of_a_table_are_fixed_by_its_property(spark: SparkSession, lake:
     assert spark.table(name).columns == ["id", "extra"]
 
 
-def test_promises_that_nobody_keeps_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """FM-25."""
-    for name, message in (("encryption.key-id", "files are not encrypted here"), ("uuid", "is reserved")):
-        with pytest.raises(AnalysisException, match=message):
-            spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT) TBLPROPERTIES ('{name}' = 'x')")
-    assert not lake.table_exists((namespace, "t"))
-
-
 def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Statements and compaction alike; `input_file_name()` is the data file of the row."""
     name = f"lake.{namespace}.t"
@@ -54,22 +46,6 @@ def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession,
     app = {"engine-name": "spark", "engine-version": spark.version, "app-id": spark.sparkContext.applicationId}
     app |= {"app-name": spark.sparkContext.appName, "spark.app.id": spark.sparkContext.applicationId}
     assert all(app.items() <= summary.items() for summary in summaries)
-
-
-def test_entries_say_of_columns_what_the_properties_ask(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """FM-8: of files that Spark's tasks write, NaNs included."""
-    metrics = "write.metadata.metrics"
-    spark.sql(
-        f"""CREATE TABLE lake.{namespace}.t (id STRING, text STRING, part DOUBLE) TBLPROPERTIES
-        ('{metrics}.default' = 'counts', '{metrics}.column.id' = 'full', '{metrics}.column.part' = 'none')"""
-    )
-    spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (repeat('a', 50), 'x', double('NaN'))")
-    (file,) = lake.load_table((namespace, "t")).inspect.files().to_pylist()
-    assert dict(file["null_value_counts"]) == {1: 0, 2: 0}
-    assert dict(file["lower_bounds"]) == dict(file["upper_bounds"]) == {1: b"a" * 50}
-    assert not file["nan_value_counts"]
-    with pytest.raises(AnalysisException, match="none, counts, truncate"):
-        spark.sql(f"ALTER TABLE lake.{namespace}.t SET TBLPROPERTIES ('{metrics}.default' = 'some')")
 
 
 def test_a_table_with_a_variant_of_another_writer_says_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -7,20 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-)
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -145,43 +136,7 @@ def test_filter_by_name_after_a_rename_finds_rows_of_old_files(
     assert sorted(row.a for row in frame.where("b = 7").collect()) == [70, 10_007]
 
 
-def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """A dropped column's name is used again; old files still have the old column under it."""
-    schema = pa.schema([("k", pa.int32()), ("v", pa.int32())])
-    table = lake.create_table((namespace, "t"), schema)
-    table.append(pa.table({"k": [1, 2], "v": [500, 600]}, schema=schema))
-    spark.sql(f"ALTER TABLE lake.{namespace}.t DROP COLUMN v")
-    spark.sql(f"ALTER TABLE lake.{namespace}.t ADD COLUMN V INT")
-    frame = spark.table(f"lake.{namespace}.t")
-    assert [row.asDict() for row in frame.where("V IS NULL").orderBy("k").collect()] == [
-        {"k": 1, "V": None},
-        {"k": 2, "V": None},
-    ]
-    assert frame.where("V > 400").collect() == []
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "s = 'a' OR upper(s) = 'B'",
-        "s = 'a' OR n > CAST(1.5 AS DOUBLE)",
-        "upper(s) = 'B' OR s = 'a'",
-        "NOT (s <> 'a' AND upper(s) <> 'B')",
-        "s = 'a' OR (n = 2 AND upper(s) = 'B')",
-    ],
-)
-def test_half_of_an_or_rules_out_no_row_group(spark: SparkSession, lake: Catalog, namespace: str, where: str) -> None:
-    """SP-2: the half that Parquet's filters can express must not replace the whole."""
-    schema = pa.schema([("s", pa.string()), ("n", pa.int32())])
-    table = lake.create_table((namespace, "t"), schema)
-    table.append(pa.table({"s": ["a", "c"], "n": [1, 1]}, schema=schema))
-    table.append(pa.table({"s": ["b", "d"], "n": [2, 1]}, schema=schema))
-    assert sorted(row.s for row in spark.table(f"lake.{namespace}.t").where(where).collect()) == ["a", "b"]
-    spark.sql(f"DELETE FROM lake.{namespace}.t WHERE {where}")
-    assert sorted(row.s for row in spark.table(f"lake.{namespace}.t").collect()) == ["c", "d"]
-
-
-@pytest.mark.parametrize("widened", [False, True])
+@pytest.mark.parametrize("widened", [pytest.param(False, marks=pytest.mark.long), True])
 def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_own_types(
     spark: SparkSession, lake: Catalog, namespace: str, widened: bool
 ) -> None:
@@ -227,17 +182,6 @@ def test_names_that_differ_in_case_alone(
         spark.conf.unset("spark.sql.caseSensitive")
 
 
-def test_rename_inside_a_struct(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    schema = pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.int64())]))])
-    table = lake.create_table((namespace, "t"), schema)
-    table.append(pa.table({"s": [{"x": 1, "y": 100}, {"x": 2, "y": 200}]}, schema=schema))
-    for old, new in (("x", "t"), ("y", "x"), ("t", "y")):
-        spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME COLUMN s.{old} TO {new}")
-    frame = spark.table(f"lake.{namespace}.t")
-    assert [row.y for row in frame.where("s.x = 200").select("s.y").collect()] == [2]
-    assert [row.x for row in frame.where("s.y = 1").select("s.x").collect()] == [100]
-
-
 def test_files_without_field_ids_are_read_by_the_name_mapping(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
@@ -280,14 +224,6 @@ def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, lake
     frame = spark.sql(f"SELECT count(*) FROM lake.{numbers.name}")
     assert "LocalTableScan" in plan_of(frame)
     assert frame.collect()[0][0] == 78
-
-
-def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-4."""
-    numbers = make_numbers(lake, namespace)
-    numbers.delete("n IN (0, 99)", mode="scan")
-    frame = spark.sql(f"SELECT min(n), max(n), count(half) FROM lake.{numbers.name}")
-    assert tuple(frame.collect()[0]) == (1, 98, 98)
 
 
 def test_booleans_floats_and_fields_of_structs_come_from_metadata(
@@ -374,15 +310,6 @@ def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, la
     assert sorted(row.n for row in shown) == [75, 76, 77, 78, 79, 99]
 
 
-def test_aggregates_over_appends_come_from_metadata(spark: SparkSession, numbers: Table) -> None:
-    """SP-26, SP-4."""
-    first, *_, last = numbers.inspect.snapshots()["snapshot_id"].to_pylist()
-    reader = spark.read.option("start-snapshot-id", first).option("end-snapshot-id", last)
-    frame = reader.table(f"lake.{numbers.name}").selectExpr("count(*)", "min(n)", "max(half)")
-    assert "LocalTableScan" in plan_of(frame)
-    assert tuple(frame.collect()[0]) == (90, 10, 49.5)
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -449,119 +376,6 @@ def rewrite_without(table: Table, column: str) -> None:
     rows = pq.read_table(path, partitioning=None).drop_columns([column]).replace_schema_metadata(None)
     bare = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
     pq.write_table(bare, path)
-
-
-FUNCTIONS = {
-    "b": "lake.system.bucket(4, text)",
-    "t": "lake.system.truncate(2, text)",
-    "w": "lake.system.truncate(10, n)",
-    "y": "lake.system.years(at)",
-    "m": "lake.system.months(at)",
-    "d": "lake.system.days(at)",
-    "h": "lake.system.hours(at)",
-}
-"""Each asked of a table that is partitioned by it, by another, or by nothing."""
-OF_TRANSFORMS = [
-    *(
-        "{b} = 2",
-        "{b} IN (1, 3)",
-        "{b} <> 0",
-        "2 > {b}",
-        "NOT ({b} = 2)",
-        "{b} IS NULL",
-        "{b} IS NOT NULL",
-        "{b} <=> NULL",
-    ),
-    *(
-        "NOT ({b} <=> 2)",
-        "{t} = 'ab'",
-        "{t} = 'a'",
-        "{t} = 'abc'",
-        "NOT ({t} = 'abc')",
-        "{t} < 'b'",
-        "{t} IN ('ab', 'ü𝄞')",
-    ),
-    *(
-        "{w} = -10",
-        "{w} < 0",
-        "{w} = 2147483640",
-        "{y} = -1",
-        "{y} <> 0",
-        "{y} >= 0",
-        "{y} IN (-2, 54)",
-        "{m} = -1",
-        "{m} <= -1",
-    ),
-    *(
-        "NOT ({m} > -1)",
-        "{d} = DATE'1969-12-31'",
-        "{d} <> DATE'1969-12-31'",
-        "{d} < DATE'1970-01-01'",
-        "{h} = -1",
-        "{h} > -2",
-    ),
-    *(
-        "{h} IS NULL",
-        "{y} IS NOT NULL",
-        "{b} = 2 OR {y} = -1",
-        "{b} = 2 AND NOT ({y} = -1)",
-        "{b} = 2 AND n > 0",
-        "{b} = 1 OR n = 7",
-    ),
-    *("{y} < 1000000000", "{d} = DATE'9999-12-31'"),
-]
-
-
-def transformed(lake: Catalog, namespace: str) -> Table:
-    """Files of five specs, with nulls, times before 1970, and the lowest integer, whose multiple wraps around."""
-    schema = pa.schema([("n", pa.int32()), ("text", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
-    table = lake.create_table((namespace, "t"), schema, partition_by=["bucket(4, text)", "year(at)"])
-    rows = pa.table(
-        {
-            "n": [-(2**31), -11, -10, -1, 0, 7, 2**31 - 1, None],
-            "text": ["ab", "abc", "a", "", "ü𝄞x", "b", None, "zz"],
-            "at": [
-                *(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC), None),
-                *(datetime(1969, 1, 1, tzinfo=UTC), datetime(1968, 2, 29, 12, tzinfo=UTC)),
-                *(datetime(2024, 2, 29, 23, tzinfo=UTC), datetime(1969, 12, 31, 22, 30, tzinfo=UTC)),
-                datetime(1970, 1, 1, 0, 30, tzinfo=UTC),
-            ],
-        },
-        schema=schema,
-    )
-    table.append(rows)
-    specs: list[dict[str, Transform[Any, Any]]] = [
-        {"text": TruncateTransform(2), "at": MonthTransform()},
-        {"n": TruncateTransform(10), "at": DayTransform()},
-        {"text": BucketTransform(8), "at": HourTransform()},
-        {},
-    ]
-    for fields in specs:
-        with table.update_spec() as spec:
-            for field in table.iceberg.spec().fields:
-                spec.remove_field(field.name)
-            for column, transform in fields.items():
-                spec.add_field(column, transform, f"{column}_{transform}")
-        table.append(rows)
-    return table
-
-
-def test_functions_of_the_catalog_never_change_the_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-46: each predicate selects the rows that the values of the functions imply, regardless of the partitioning of
-    files."""
-    table = transformed(lake, namespace)
-    columns = ", ".join(f"{call} AS {name}" for name, call in FUNCTIONS.items())
-    names = {name: name for name in FUNCTIONS}
-    known = ", ".join(f"({where.format(**names)}) AS p{i}" for i, where in enumerate(OF_TRANSFORMS))
-    rows = "to_json(named_struct('n', n, 'text', text, 'at', at, 'h', h))"
-    computed = spark.sql(f"SELECT {rows} r, {known} FROM (SELECT *, {columns} FROM lake.{table.name})").collect()
-    asked = [
-        f"SELECT {i} p, {rows.replace(', h)', ', ' + FUNCTIONS['h'] + ')')} r FROM lake.{table.name} WHERE {where}"
-        for i, where in enumerate(where.format(**FUNCTIONS) for where in OF_TRANSFORMS)
-    ]
-    found = spark.sql(" UNION ALL ".join(asked)).collect()
-    for i, where in enumerate(OF_TRANSFORMS):
-        assert sorted(row.r for row in found if row.p == i) == sorted(row.r for row in computed if row[f"p{i}"]), where
 
 
 @pytest.mark.parametrize(

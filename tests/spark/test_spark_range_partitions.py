@@ -28,7 +28,11 @@ SCHEMA = pa.schema(
         ("v", pa.string()),
     ]
 )
+
+
 COLUMNS = "id long, year int, v string"
+
+
 YEARS = tf.RangePartitions(on=["year"], bounds=[(2011, 2014), (2016, 2018)], splits=[2012])
 
 
@@ -145,35 +149,6 @@ def test_tasks_refuse_what_python_refuses(spark: SparkSession, lake: Catalog, na
         assert kept[0] == kept[1], arrow_type
         assert result.refused is not None
         assert refused.refresh().scan().count() == len(result.refused) > 0
-
-
-TEXTS = (
-    tf.list_partitions("k", ["", "a\0", "𐍈"]),
-    tf.RangePartitions(on=["k"], bounds=[(None, None)]),
-    tf.RangePartitions(on=["k"], bounds=[]),
-    tf.RangePartitions(on=["k"], bounds=[tf.bound(lower="a", upper="a", upper_inclusive=True), ("b", None)]),
-)
-
-
-def test_tasks_take_single_texts_as_python_does(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RP-2: list partitions, and ranges that only look like them."""
-    schema = pa.schema([pa.field("k", pa.string(), nullable=False), pa.field("n", pa.int64())])
-    texts = pa.table({"k": ["", "a", "a\0", "b", "c", "𐍈"], "n": range(6)}, schema)
-    source = lake.create_table((namespace, "source"), schema)
-    source.append(texts)
-    for number, ranges in enumerate(TEXTS):
-        by_python, by_spark, refused = (
-            lake.create_table(
-                (namespace, f"{who}{number}"), schema, range_partitions=ranges if who != "refused" else None
-            )
-            for who in ("python", "spark", "refused")
-        )
-        by_python.append(texts, on_refused="divert")
-        options = {"on-refused": "divert", "refused-rows-table": refused.name}
-        spark.table(f"lake.{source.name}").writeTo(f"lake.{by_spark.name}").options(**options).append()
-        kept, expected = (sorted(t.refresh().scan().to_arrow()["n"].to_pylist()) for t in (by_spark, by_python))
-        assert kept == expected, ranges
-        assert len(kept) == (3, 6, 0, 4)[number]
 
 
 STEPS: tuple[dict[str, Any], ...] = (
@@ -526,6 +501,8 @@ def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lak
 
 
 CORPUS = json.loads((Path(__file__).parents[2] / "specs" / "corpus" / "range-partitions.json").read_text())
+
+
 IN_SPARK = [case for case in CORPUS if {"RP-22", "RP-23", "RP-27"} & set(case["rules"])]
 
 

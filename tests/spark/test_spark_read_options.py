@@ -79,12 +79,6 @@ def test_branch(spark: SparkSession, table: Table) -> None:
     assert ids(spark.sql(f"SELECT * FROM lake.{table.name} WITH (branch = 'audit')")) == [1]
 
 
-@ONE_OPTION_A_STATEMENT
-def test_two_states_in_one_statement(spark: SparkSession, table: Table) -> None:
-    both = f"SELECT a.id FROM lake.{table.name} a LEFT ANTI JOIN lake.{table.name} WITH (branch = 'audit') b USING (id)"
-    assert ids(spark.sql(both)) == [2, 3]
-
-
 @pytest.mark.since_spark("4.3", "options are known when a table is loaded, so that its columns are those of the state")
 def test_columns_are_those_of_version_as_of(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
     spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
@@ -105,16 +99,6 @@ def test_frame_stays_with_its_state_while_another_writes(
     spark.sql(f"INSERT INTO lake.{table.name}.branch_audit VALUES (9, 'z')")
     assert ids(rows.select("id")) == [1, 2]
     assert ids(audit.select("id")) == [1, 9]
-
-
-def test_cached_rows_are_of_one_state(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
-    cached = read(spark, table, tag="first").cache()
-    try:
-        assert ids(cached) == ids(read(spark, table, tag="first")) == [1, 2]
-        assert ids(read(spark, table)) == [1, 2, 3]
-        assert ids(read(spark, table, branch="audit")) == [1]
-    finally:
-        cached.unpersist()
 
 
 @ONE_OPTION_A_STATEMENT
@@ -145,16 +129,6 @@ def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Tab
         ) as error:
             action(read(spark, table, snapshotId="1"))
         assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
-
-
-@pytest.mark.since_spark("4.0", "options of a table in SQL")
-def test_unknown_option_of_sql(spark: SparkSession, table: Table) -> None:
-    with pytest.raises(AnalysisException, match=r"unknown option 'split-by'"):
-        spark.sql(f"SELECT * FROM lake.{table.name} WITH (`split-by` = 1)").collect()
-
-
-def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
-    assert ids(read(spark, table, path="/x", header="true", inferSchema="true", mergeSchema="true")) == [1, 2, 3]
 
 
 def test_time_travel_by_options_of_spark(spark: SparkSession, table: Table, first: dict[str, str]) -> None:

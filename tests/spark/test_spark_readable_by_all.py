@@ -77,7 +77,7 @@ def kinds(table: tf.Table) -> set[tuple[int, str]]:
     crossed([(), ("id1",), ("bucket(2, id2)",)], [written_by_python, written_by_spark]),
     ids=lambda value: value.__name__ if callable(value) else "-".join(value) or "plain",
 )
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_converted_tables_are_read_by_everybody(
     spark: SparkSession, lake: tf.Catalog, namespace: str, version: int, write: object, partition_by: tuple[str, ...]
 ) -> None:

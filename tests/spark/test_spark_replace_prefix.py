@@ -20,6 +20,8 @@ SCHEMA = pa.schema(
         ("v", pa.string()),
     ]
 )
+
+
 COLUMNS = "id1 string, id2 long, n int, v string"
 
 
@@ -66,12 +68,6 @@ def test_replaced_prefixes_hold_the_new_rows_alone(spark: SparkSession, table: T
     assert deletes["record_count"].to_pylist() == [2]
 
 
-def test_prefix_may_be_shorter(spark: SparkSession, table: Table) -> None:
-    new = spark.createDataFrame([("a", 7, 0, "new")], COLUMNS)
-    new.writeTo(f"lake.{table.name}").option("replace-prefix", "id1").append()
-    assert rows(spark, table) == ["a7.0 new", "b1.0 old", "b1.1 old"]
-
-
 def test_many_prefixes_of_many_tasks(spark: SparkSession, table: Table) -> None:
     for value in ("x", "y"):
         columns = ("concat('k', id % 10) id1", "id % 2000 id2", "int(id / 2000) n", f"'{value}' v")
@@ -82,28 +78,12 @@ def test_many_prefixes_of_many_tasks(spark: SparkSession, table: Table) -> None:
     assert table.refresh().inspect.delete_files()["record_count"].to_pylist() == [2000, 2000]
 
 
-def test_no_rows_replace_nothing(spark: SparkSession, table: Table) -> None:
-    before = rows(spark, table)
-    snapshot_id = table.snapshot_id
-    spark.createDataFrame([], COLUMNS).writeTo(f"lake.{table.name}").option("replace-prefix", "id1").append()
-    assert rows(spark, table) == before
-    assert table.snapshot_id == snapshot_id
-
-
 def test_columns_that_do_not_lead_the_key_are_refused(spark: SparkSession, table: Table) -> None:
     new = spark.createDataFrame([("a", 7, 0, "new")], COLUMNS)
     with pytest.raises(AnalysisException, match=r"prefix \(id2\) is no leading part of the key"):
         new.writeTo(f"lake.{table.name}").option("replace-prefix", "id2").append()
     with pytest.raises(AnalysisException, match="overwrites already"):
         new.writeTo(f"lake.{table.name}").option("replace-prefix", "id1").overwritePartitions()
-
-
-def test_equality_encoding_by_the_tables_property(spark: SparkSession, table: Table) -> None:
-    table.set_properties({"write.delete.prefix-encoding": "equality"})
-    new = spark.createDataFrame([("a", 2, 5, "new")], COLUMNS)
-    new.writeTo(f"lake.{table.name}").option("replace-prefix", "id1,id2").append()
-    assert rows(spark, table) == ["a1.0 old", "a1.1 old", "a2.5 new", "b1.0 old", "b1.1 old"]
-    assert table.inspect.delete_files()["file_format"].to_pylist() == ["PARQUET"]
 
 
 def start(spark: SparkSession, table: Table, source: Path, checkpoint: Path, **options: str) -> StreamingQuery:

@@ -41,14 +41,6 @@ def rows(table: Table) -> list[tuple[object, ...]]:
 # -- long and deep conditions
 
 
-def test_a_chain_of_any_length_is_a_filter(spark: SparkSession, table: Table) -> None:
-    """SP-100."""
-    long = " AND ".join(f"v <> {number}" for number in range(100, 500))
-    assert [row.id for row in spark.sql(f"SELECT id FROM lake.{table.name} WHERE id > 1 AND {long}").collect()] == [2]
-    spark.sql(f"DELETE FROM lake.{table.name} WHERE id = 2 AND {long}")
-    assert rows(table) == [(1, 10)]
-
-
 def test_a_deep_condition_is_asked_of_rows(spark: SparkSession, table: Table) -> None:
     """SP-100: Spark's parser fails at a depth that depends on the stack size of the thread."""
     condition = "id > 1"
@@ -98,40 +90,6 @@ def test_changes_of_alike_columns(
     with settings(spark, LOOKS_AT_CASE):
         spark.sql(statement)
     assert rows(alike) == after
-
-
-def test_changes_that_name_no_alike_column(spark: SparkSession, alike: Table) -> None:
-    """SP-63: Spark would rewrite rows of both columns by one name."""
-    before = rows(alike)
-    with pytest.raises(AnalysisException, match=r"SET spark\.sql\.caseSensitive = true"):
-        spark.sql(f"UPDATE lake.{alike.name} SET s = 'x'")
-    assert rows(alike) == before
-    spark.sql(f"DELETE FROM lake.{alike.name} WHERE s = 'a'")
-    assert rows(alike) == before[1:]
-
-
-def test_layout_of_alike_columns(spark: SparkSession, alike: Table) -> None:
-    """SP-63: such a field may be of the other column."""
-    statement = f"ALTER TABLE lake.{alike.name} ADD PARTITION FIELD bucket(4, id)"
-    with pytest.raises(AnalysisException, match=r"SET spark\.sql\.caseSensitive = true"):
-        spark.sql(statement)
-    assert alike.refresh().metadata.spec().is_unpartitioned()
-    with settings(spark, LOOKS_AT_CASE):
-        spark.sql(statement)
-    assert [field.source_id for field in alike.refresh().metadata.spec().fields] == [1]
-
-
-def test_partitions_of_alike_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-63: rows of another partition were deleted."""
-    table = lake.create_table((namespace, "parts"), ALIKE, partition_by=["id", "Id"])
-    table.append(pa.table({"id": [1, 2], "Id": [2, 1], "s": ["a", "b"]}, schema=ALIKE))
-    statement = f"TRUNCATE TABLE lake.{table.name} PARTITION (Id = 1)"
-    with pytest.raises(AnalysisException, match=r"SET spark\.sql\.caseSensitive = true"):
-        spark.sql(statement)
-    assert rows(table) == [(1, 2, "a"), (2, 1, "b")]
-    with settings(spark, LOOKS_AT_CASE):
-        spark.sql(statement)
-    assert rows(table) == [(1, 2, "a")]
 
 
 def test_fields_of_a_struct_that_differ_in_case(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from long_forms import every
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table, open_catalog
-from tableformat.keys.sort_marker import sorted_by
-from tableformat.storage.location import local_path
 
 SCHEMA = pa.schema(
     [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]
@@ -44,7 +42,7 @@ def test_update(spark: SparkSession, table: Table) -> None:
     assert set(table.inspect.delete_files()["content"].to_pylist()) == {1}
 
 
-@pytest.mark.parametrize("condition", ["k >= 2", "v = 'q'", "k IN (2, 4) AND v = 'q'", "true"])
+@pytest.mark.parametrize("condition", every(2, ["k >= 2", "v = 'q'", "k IN (2, 4) AND v = 'q'", "true"]))
 def test_deleted_rows_stay_deleted(spark: SparkSession, lake: Catalog, namespace: str, condition: str) -> None:
     """SP-50: Spark looks for the keys that a statement matches, and then reads the files that hold them."""
     schema = pa.schema([pa.field("k", pa.int32(), nullable=False), ("v", pa.string())])
@@ -67,41 +65,10 @@ def test_deleted_rows_stay_deleted(spark: SparkSession, lake: Catalog, namespace
             assert found == sorted((key, value) for value, key in left), (kind, statement)
 
 
-def test_update_of_the_key_and_to_null(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"UPDATE lake.{table.name} SET id1 = 'c', v = NULL WHERE id1 = 'a' AND id2 > 1")
-    assert rows(spark, table) == ["a1=1.0", "b1=1.0", "b2=2.0", "b3=3.0", "c2=None", "c3=None"]
-
-
 def test_update_of_every_row_takes_the_old_files_away(spark: SparkSession, table: Table) -> None:
     spark.sql(f"UPDATE lake.{table.name} SET v = 0")
     assert rows(spark, table) == ["a1=0.0", "a2=0.0", "a3=0.0", "b1=0.0", "b2=0.0", "b3=0.0"]
     assert len(table.inspect.delete_files()) == 0
-
-
-def test_updated_rows_are_sorted_and_say_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """RD-11: the deletes of an update precede its inserts, which are in key order."""
-    table = lake.create_table((namespace, "big"), SCHEMA, key=["id1", "id2"])
-    spark.range(3000).selectExpr("concat('k', id % 5) id1", "3000 - id id2", "double(id % 3) v").repartition(2).writeTo(
-        f"lake.{table.name}"
-    ).append()
-    spark.sql(f"UPDATE lake.{table.name} SET v = -1 WHERE v = 1")
-    found = table.refresh().scan("v = -1").plan().tasks
-    assert found
-    for task in found:
-        path = local_path(task.data_file.file_path)
-        keys = pq.read_table(path, columns=["id1", "id2"])
-        assert sorted_by(pq.read_metadata(path).metadata) == (1, 2)
-        assert keys.equals(keys.sort_by([("id1", "ascending"), ("id2", "ascending")]))
-    table.delete_prefix({"id1": "k1"})
-    assert sorted(table.scan("v = -1").to_arrow()["id2"].to_pylist()) == sorted(
-        3000 - n for n in range(3000) if n % 3 == 1 and n % 5 != 1
-    )
-
-
-def test_update_twice(spark: SparkSession, table: Table) -> None:
-    for _ in range(2):
-        spark.sql(f"UPDATE lake.{table.name} SET v = v + 1 WHERE id1 = 'a'")
-    assert rows(spark, table) == ["a1=3.0", "a2=4.0", "a3=5.0", "b1=1.0", "b2=2.0", "b3=3.0"]
 
 
 def test_update_in_a_partitioned_table_moves_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
@@ -136,15 +103,6 @@ def test_merge_with_every_clause(spark: SparkSession, table: Table) -> None:
         WHEN NOT MATCHED BY SOURCE AND t.id2 = 2 THEN UPDATE SET v = -1
     """)
     assert rows(spark, table) == ["a1=10.0", "a3=30.0", "b2=-1.0", "b3=3.0", "c1=40.0", "d2=None"]
-
-
-def test_merge_is_one_snapshot(spark: SparkSession, table: Table) -> None:
-    before = len(table.refresh().inspect.snapshots())
-    spark.sql(f"""
-        MERGE INTO lake.{table.name} t USING (SELECT 'a' id1, 1L id2) s ON t.id1 = s.id1 AND t.id2 = s.id2
-        WHEN MATCHED THEN UPDATE SET v = 7
-    """)
-    assert len(table.refresh().inspect.snapshots()) == before + 1
 
 
 @pytest.mark.since_spark("4.1", "counts of what a MERGE did")
@@ -289,7 +247,7 @@ def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
     spark.udf.register("meanwhile", udf(lambda v: meanwhile(v), "double"))  # noqa: PLW0108
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 def test_statements_may_name_metadata_columns(spark: SparkSession, namespace: str, version: str) -> None:
     """SP-95: Spark has all of them behind the table's columns in each row then, and `_deleted` shows deleted rows."""
     name = f"lake.{namespace}.t"

@@ -13,9 +13,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from spark_ext import attach, configure
+from spark_ext import attach
 from spark_ext.__main__ import main
-from spark_ext.configure import catalog_options
 from spark_ext.jar import (
     JarError,
     SparkVersion,
@@ -88,17 +87,6 @@ def test_no_class_is_twice_in_a_jar() -> None:
         assert {"src", f"scala-{scala}"} < {root.name for root in roots}
 
 
-def test_directory_without_spark(tmp_path: Path) -> None:
-    with pytest.raises(JarError, match="no jars of Spark"):
-        spark_version(tmp_path)
-
-
-def test_relative_warehouse_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert catalog_options("x", "lake/")["spark.sql.catalog.x.warehouse"] == str(tmp_path / "lake")
-    assert catalog_options("x", "s3://bucket/lake")["spark.sql.catalog.x.warehouse"] == "s3://bucket/lake"
-
-
 def test_command_line_options(java: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["--catalog", "shop", "--warehouse", str(tmp_path / "a b"), "--option", "s3.region=eu"]) == 0
     words = shlex.split(capsys.readouterr().out)
@@ -123,11 +111,6 @@ def test_attach_to_a_running_session(spark: SparkSession, tmp_path: Path) -> Non
     spark.sql("CREATE TABLE other.db.t (a INT)")
     with open_catalog(str(tmp_path / "other")) as catalog:
         assert catalog.list_tables("db") == ["db.t"]
-
-
-def test_another_session_sees_the_same_tables(spark: SparkSession, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
-    assert [row.tableName for row in spark.newSession().sql(f"SHOW TABLES IN lake.{namespace}").collect()] == ["t"]
 
 
 def test_python_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -404,7 +387,3 @@ def test_jars_of_packages_reach_executors(java: None, tmp_path: Path) -> None:
     assert "org.tests_extra-1.0.jar" in done.stdout
     assert catalog_jar().name in done.stdout
     assert done.stdout.rstrip().endswith("3")
-
-
-def test_configure_again_where_the_jar_is(spark: SparkSession, tmp_path: Path) -> None:
-    configure(SparkSession.builder, catalog="again", warehouse=tmp_path / "again")

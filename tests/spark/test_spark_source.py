@@ -281,47 +281,6 @@ def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession,
     assert found == [(1, 1.5, 2, None, None, 3), (2, None, 2, 5, "n", 9)]
 
 
-@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
-def test_merged_columns_are_widened_inside_others(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-82: on Spark 4.2 and newer it was an error."""
-    name = f"lake.{namespace}.t"
-    spark.sql(f"CREATE TABLE {name} (id INT, s STRUCT<x: BIGINT, l: ARRAY<DOUBLE>>, m MAP<BIGINT, STRUCT<d: DOUBLE>>)")
-    rows = spark.sql(
-        """
-        SELECT 1 id, named_struct('l', array(CAST(1.5 AS FLOAT)), 'X', CAST(2 AS SMALLINT), 'new', 'z') s,
-            map(3, named_struct('d', CAST(0.5 AS FLOAT), 'e', 4)) m
-        UNION ALL SELECT 2, NULL, NULL
-        """
-    )
-    rows.writeTo(name).option("mergeSchema", "true").append()
-    assert spark.table(name).dtypes[1:] == [
-        ("s", "struct<x:bigint,l:array<double>,new:string>"),
-        ("m", "map<bigint,struct<d:double,e:int>>"),
-    ]
-    found = spark.sql(f"SELECT id, s.x, s.l, s.new, m[3L].d, m[3L].e FROM {name} ORDER BY id").collect()
-    assert [tuple(row) for row in found] == [(1, 2, [1.5], "z", 0.5, 4), (2, None, None, None, None, None)]
-
-
-@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
-def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: SparkSession, table: Table) -> None:
-    """SP-82: Iceberg's setting and Iceberg's property, together."""
-    name, rows = f"lake.{table.name}", spark.range(20, 21).selectExpr("id", "1 a")
-    spark.conf.set("spark.sql.iceberg.merge-schema", "true")
-    try:
-        with pytest.raises(AnalysisException):
-            rows.writeTo(name).append()
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
-        with pytest.raises(AnalysisException):
-            rows.writeTo(name).option("mergeSchema", "false").append()
-        rows.writeTo(name).append()
-        spark.table(name).writeTo(name).append()
-    finally:
-        spark.conf.unset("spark.sql.iceberg.merge-schema")
-    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [1, 1]
-    spark.sql(f"UPDATE {name} SET a = 2 WHERE id = 20")
-    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [2, 2]
-
-
 @pytest.mark.since_spark("4.2", "mergeSchema of insertInto is Spark's own")
 def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
     """SP-82: not through SQL's WITH, which takes our options."""
@@ -330,14 +289,6 @@ def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
     assert spark.table(name).columns == ["id", "a"]
     with pytest.raises(AnalysisException, match="WITH SCHEMA EVOLUTION"):
         spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') (id) VALUES (1)")
-
-
-@pytest.mark.before_spark("4.2", "mergeSchema of insertInto is Spark's own")
-def test_no_column_comes_by_insert_into(spark: SparkSession, table: Table) -> None:
-    """SP-82."""
-    name = f"lake.{table.name}"
-    with pytest.raises(AnalysisException, match="ALTER TABLE"):
-        spark.table(name).write.option("mergeSchema", "true").insertInto(name)
 
 
 def test_rows_of_a_stream_are_the_tables_by_name(
@@ -369,20 +320,3 @@ def test_rows_of_a_stream_are_the_tables_by_name(
     assert [tuple(row) for row in spark.table(target).orderBy("id").collect()] == [
         *((1, (2, "c"), "a", None, None), (2, None, None, None, 7))
     ]
-
-
-def test_rows_of_a_stream_have_the_columns_that_order_files(
-    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
-) -> None:
-    """SP-58: Spark sorts them by the types of the stream, and files promise the order of the key (RD-11)."""
-    source, target = f"lake.{namespace}.source", f"lake.{namespace}.target"
-    spark.sql(f"CREATE TABLE {source} (k INT, v INT) TBLPROPERTIES ('tableformat.key' = 'k')")
-    spark.sql(f"CREATE TABLE {target} (k STRING, v INT) PARTITIONED BY (v) TBLPROPERTIES ('tableformat.key' = 'k')")
-    spark.sql(f"INSERT INTO {source} VALUES (9, 1), (10, 2)")
-    for number, (columns, message) in enumerate(
-        ((["k", "v"], "Cast it"), (["CAST(k AS STRING) k"], "lack the column v"))
-    ):
-        query = spark.readStream.table(source).selectExpr(*columns).writeStream.trigger(availableNow=True)
-        with pytest.raises(StreamingQueryException, match=message):
-            query.option("checkpointLocation", str(tmp_path / f"{number}")).toTable(target).awaitTermination()
-    assert spark.table(target).count() == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
@@ -84,7 +85,10 @@ def source(request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
     return request.param
 
 
-@pytest.fixture(params=[as_frame, as_view, as_cached], ids=lambda form: form.__name__)
+@pytest.fixture(
+    params=every(3, [as_frame, as_view, as_cached]),
+    ids=lambda form: form.__name__,
+)
 def frame(
     spark: SparkSession, table: Table, other: Table, source: Callable[..., DataFrame], request: pytest.FixtureRequest
 ) -> Iterator[DataFrame]:
@@ -101,20 +105,6 @@ def test_merge_into_by_a_frame_that_reads_the_target(
     merge = frame.alias("s").mergeInto(name, expr(f"{name}.id = s.id"))
     merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
     assert rows(table) == {**TARGET, **SOURCES[source]}
-
-
-def test_statements_by_a_view_that_reads_the_target(
-    spark: SparkSession, table: Table, frame: DataFrame, source: Callable[..., DataFrame]
-) -> None:
-    """ST-9: each statement sees what the one before it has left of the view's rows."""
-    found, name = SOURCES[source], f"lake.{table.name}"
-    frame.createOrReplaceTempView("s")
-    spark.sql(f"UPDATE {name} SET v = concat(v, '!') WHERE id IN (SELECT id + 100 FROM s)")
-    assert rows(table) == TARGET
-    spark.sql(f"""
-        MERGE INTO {name} t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *
-    """)
-    assert rows(table) == {**TARGET, **found}
 
 
 def only(found: dict[int, str]) -> set[int]:
@@ -234,13 +224,3 @@ def test_rows_of_an_earlier_snapshot_of_the_target_are_merged_into_it(spark: Spa
     source = past(spark, table, before)["join"].alias("s")
     source.mergeInto(name, expr(f"{name}.id = s.id")).whenNotMatched().insertAll().merge()
     assert rows(table) == TARGET
-
-
-def test_frame_of_a_tag_that_was_moved_reads_it_where_it_is(spark: SparkSession, table: Table) -> None:
-    """ST-9: a state that is named by a tag is not another table after the tag has moved."""
-    table.create_tag("seen")
-    frame = spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'seen'")
-    assert frame.count() == 3
-    table.delete("id < 4")
-    spark.sql(f"ALTER TABLE lake.{table.name} REPLACE TAG seen AS OF VERSION {table.refresh().snapshot_id}")
-    assert frame.count() in {1, 3}

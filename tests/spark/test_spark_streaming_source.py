@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +47,6 @@ def ids(batches: list[list[tuple[Any, ...]]]) -> list[list[int]]:
     return [[row[0] for row in batch] for batch in batches]
 
 
-# -- where it begins --------------------------------------------------------------------------------------------------
-
-
 def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, source: Source) -> None:
     """SS-1: deletes of every kind are applied to what the table has when the stream begins."""
     add(table, 1, 2, 3, 4, 5)
@@ -88,12 +84,6 @@ def test_table_that_a_stream_begins_with_comes_oldest_rows_first(
     ]
 
 
-def test_table_without_rows(table: Table, source: Source) -> None:
-    assert source.batches() == []
-    add(table, 1)
-    assert ids(source.batches()) == [[1]]
-
-
 def test_begins_after_a_snapshot(table: Table, source: Source) -> None:
     first = add(table, 1)
     add(table, 2)
@@ -104,15 +94,6 @@ def test_begins_after_a_snapshot(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[4]]
 
 
-def test_begins_with_the_table_as_of_a_snapshot(table: Table, source: Source) -> None:
-    add(table, 1, 2)
-    table.delete_rows(pa.table({"id": [1]}))
-    second = add(table, 3)
-    add(table, 4)
-    source.options["snapshot-id"] = str(second)
-    assert ids(source.batches()) == [[2, 3, 4]]
-
-
 def test_begins_at_a_time(table: Table, source: Source) -> None:
     add(table, 1)
     second = add(table, 2)
@@ -121,31 +102,6 @@ def test_begins_at_a_time(table: Table, source: Source) -> None:
     assert snapshot is not None
     source.options["stream-from-timestamp"] = str(snapshot.timestamp_ms)
     assert ids(source.batches()) == [[2, 3]]
-
-
-def test_time_as_text_and_before_the_first_snapshot(table: Table, source: Source) -> None:
-    add(table, 1)
-    source.options["stream-from-timestamp"] = "2001-01-01T00:00:00"
-    assert ids(source.batches()) == [[1]]
-
-
-def test_time_after_the_last_snapshot(table: Table, source: Source) -> None:
-    add(table, 1)
-    source.options["stream-from-timestamp"] = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-    assert source.batches() == []
-
-
-def test_time_whose_snapshots_are_gone(table: Table, source: Source) -> None:
-    """A start that may lack rows is rejected, also if older rows are still in the table."""
-    first = add(table, 1)
-    second = add(table, 2)
-    table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
-    source.options["stream-from-timestamp"] = "0"
-    with pytest.raises(Exception, match=f"before the oldest snapshot that is left, {second}.*snapshot-id={second}"):
-        source.batches()
-    del source.options["stream-from-timestamp"]
-    source.options["snapshot-id"] = str(second)
-    assert ids(source.batches()) == [[1, 2]]
 
 
 def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
@@ -173,24 +129,6 @@ def test_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Pat
     assert ids(by_name.batches()) == [[4]]
 
 
-def test_rows_that_were_carried_to_a_branch_come_as_they_are_there(table: Table, source: Source) -> None:
-    """MT-31: they are older than a delete that the branch already has."""
-    add(table, 1)
-    table.create_branch("ingest")
-    table.set_properties({"tableformat.publish-target.ingest": "main"})
-    assert table.catalog is not None
-    ingest = table.catalog.load_table(table.name, branch="ingest")
-    source.options |= {"branch": "ingest", "streaming-skip-delete-snapshots": "true"}
-    assert ids(source.batches()) == [[1]]
-    add(table, 50, 51)
-    ingest.refresh().delete_rows(pa.table({"id": [50]}))
-    ingest.maintenance.convert_deletes()
-    assert ids(source.batches()) == [[51]]
-
-
-# -- how much a micro-batch has ---------------------------------------------------------------------------------------
-
-
 def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
     """SS-5: a snapshot is split, and snapshots are put together; the files of the beginning table count too."""
     add_files(table, [1, 2, 3], [4], [5])
@@ -213,12 +151,6 @@ def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[10, 11, 12], [13]]
 
 
-def test_files_and_rows_in_a_micro_batch(table: Table, source: Source) -> None:
-    add_files(table, [1], [2], [3], [4, 5], [6, 7])
-    source.options |= {"streaming-max-files-per-micro-batch": "2", "streaming-max-rows-per-micro-batch": "3"}
-    assert ids(source.batches()) == [[1, 2], [3, 4, 5], [6, 7]]
-
-
 def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     add_files(table, [1], [2])
     found: list[list[int]] = []
@@ -238,19 +170,6 @@ def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession
         )
         query.awaitTermination()
     assert found == [[1], [2], [101], [102]]
-
-
-# -- starting again ---------------------------------------------------------------------------------------------------
-
-
-def test_first_batch_is_the_same_when_it_is_run_again(table: Table, source: Source) -> None:
-    """SS-4: the checkpoint stores the start of the stream; the state of the table when the batch is repeated does not
-    matter."""
-    add(table, 1)
-    assert ids(source.batches()) == [[1]]
-    source.forget_last_commit()
-    add(table, 2)
-    assert ids(source.batches()) == [[1], [2]]
 
 
 def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, source: Source) -> None:
@@ -276,17 +195,6 @@ def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Sou
     table.refresh().maintenance.rewrite_manifests()
     add(table, 20)
     assert ids(source.batches()) == [[10, 11, 12, 13, 14, 20]]
-
-
-def test_conversion_is_passed_over(table: Table, source: Source) -> None:
-    """CF-4: it stores the same rows, though Iceberg has no better word for it than overwrite."""
-    add(table, 1, 2, 3)
-    table.delete_range(lower=(2,), upper=(3,))
-    assert ids(source.batches()) == [[1, 3]]
-    assert table.refresh().maintenance.convert_deletes().snapshot_id is not None
-    assert source.batches() == [[]], "a micro-batch without rows moves the stream on"
-    add(table, 4)
-    assert ids(source.batches()) == [[4]]
 
 
 def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
@@ -332,9 +240,6 @@ def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
     add(table, 3)
     with pytest.raises(Exception, match=f"snapshot {second}.*is not in the history of the branch: it was rolled back"):
         source.batches()
-
-
-# -- what stops it ----------------------------------------------------------------------------------------------------
 
 
 def test_deletes_stop_the_stream_after_what_precedes_them(table: Table, source: Source) -> None:
@@ -421,9 +326,6 @@ def test_options_that_cannot_be(table: Table, source: Source, options: dict[str,
 def test_checkpoint_of_another_version_of_the_library() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"offsets of form 2, and this version .* reads form 1"):
         StreamOffset.from_json({"version": 2, "snapshot": 7})
-
-
-# -- what it is used for ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.since_spark("4.2", "metadata columns of streams")

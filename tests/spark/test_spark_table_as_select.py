@@ -63,25 +63,6 @@ def test_existing_table_is_refused(spark: SparkSession, old: Table) -> None:
     assert rows(spark, old) == [(1, "a"), (2, "b")]
 
 
-def test_create_by_data_frame(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.range(3).writeTo(f"lake.{namespace}.t").create()
-    assert rows(spark, lake.load_table((namespace, "t"))) == [(0,), (1,), (2,)]
-
-
-def test_no_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.t AS SELECT id FROM range(10) WHERE id > 50")
-    assert rows(spark, lake.load_table((namespace, "t"))) == []
-
-
-def test_version_3(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.sql(f"CREATE TABLE lake.{namespace}.t TBLPROPERTIES ('format-version'='3') AS SELECT id FROM range(3)")
-    table = lake.load_table((namespace, "t"))
-    assert table.metadata.format_version == 3
-    assert len(table.metadata.metadata_log) == 0, "one commit"
-    assert rows(spark, table) == [(0,), (1,), (2,)]
-    assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2]
-
-
 def test_replace_changes_rows_schema_and_partitions_in_one_commit(spark: SparkSession, old: Table) -> None:
     before = old.snapshot_id
     spark.sql(f"""
@@ -114,11 +95,6 @@ def test_failed_replace_leaves_the_table_as_it_was(spark: SparkSession, old: Tab
     assert rows(spark, old) == [(1, "a"), (2, "b")]
     assert old.snapshot_id == snapshot_id
     assert files(old.location) == before
-
-
-def test_replace_from_itself(spark: SparkSession, old: Table) -> None:
-    spark.sql(f"REPLACE TABLE lake.{old.name} AS SELECT id + 10 id, upper(v) v, 1 w FROM lake.{old.name}")
-    assert rows(spark, old) == [(11, "A", 1), (12, "B", 1)]
 
 
 def test_a_replacement_keeps_the_ids_of_what_is_the_same(spark: SparkSession, old: Table) -> None:
@@ -176,14 +152,3 @@ def test_replace_without_a_query_empties_the_table(spark: SparkSession, old: Tab
     assert rows(spark, old) == []
     spark.sql(f"INSERT INTO lake.{old.name} VALUES (7)")
     assert rows(spark, old) == [(7,)]
-
-
-def test_create_or_replace_creates(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    spark.range(2).writeTo(f"lake.{namespace}.t").createOrReplace()
-    spark.range(3).writeTo(f"lake.{namespace}.t").createOrReplace()
-    assert rows(spark, lake.load_table((namespace, "t"))) == [(0,), (1,), (2,)]
-
-
-def test_replace_of_no_table(spark: SparkSession, namespace: str) -> None:
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        spark.sql(f"REPLACE TABLE lake.{namespace}.none AS SELECT 1 id")

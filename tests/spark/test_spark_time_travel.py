@@ -88,10 +88,6 @@ def test_deleted_rows_are_shown_with_their_mark(spark: SparkSession, table: Tabl
     assert sorted(row.id for row in only) == [2, 3]
 
 
-def test_only_metadata_columns(spark: SparkSession, table: Table) -> None:
-    assert len(spark.sql(f"SELECT _file FROM lake.{table.name}").collect()) == 3
-
-
 @pytest.mark.parametrize(
     "name",
     ["snapshots", "history", "files", "data_files", "delete_files", "manifests", "partitions", "refs", "entries"],
@@ -110,20 +106,6 @@ def test_metadata_tables_have_the_rows_of_python(spark: SparkSession, table: Tab
         assert [row[column] for row in rows] == expected[column].to_pylist()
 
 
-def test_metadata_tables_can_be_queried(spark: SparkSession, table: Table) -> None:
-    operations = spark.sql(
-        f"SELECT operation, summary['added-records'] AS added FROM lake.{table.name}.snapshots ORDER BY committed_at"
-    ).collect()
-    assert [(row.operation, row.added) for row in operations] == [("append", "3"), ("delete", None), ("append", "1")]
-    kinds = spark.sql(f"SELECT kind, count(*) AS n FROM lake.{table.name}.files GROUP BY kind ORDER BY kind").collect()
-    assert [tuple(row) for row in kinds] == [("data", 3), ("equality", 1)]
-
-
-def test_metadata_table_as_of_a_version(spark: SparkSession, table: Table) -> None:
-    assert spark.sql(f"SELECT * FROM lake.{table.name}.delete_files VERSION AS OF 'first'").count() == 0
-    assert spark.sql(f"SELECT * FROM lake.{table.name}.delete_files").count() == 1
-
-
 def test_self_join_sees_one_snapshot_while_another_writes(spark: SparkSession, table: Table) -> None:
     frame = spark.table(f"lake.{table.name}")
     before = frame.count()
@@ -134,19 +116,6 @@ def test_self_join_sees_one_snapshot_while_another_writes(spark: SparkSession, t
     assert spark.table(f"lake.{table.name}").count() == before + 1
 
 
-def test_partition_column_of_a_table_without_partitions(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    bare = lake.create_table((namespace, "bare"), SCHEMA)
-    bare.append(pa.table({"id": [1], "day": [None], "v": ["a"]}, schema=SCHEMA))
-    assert spark.sql(f"SELECT id, _partition, _spec_id FROM lake.{bare.name}").collect()[0]._spec_id == 0
-
-
-def test_branch_is_read_in_the_schema_of_the_table(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
-    frame = spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'audit'")
-    assert frame.columns == ["id", "day", "w"]
-    assert sorted(row.w for row in frame.collect()) == ["a", "c"]
-
-
 _FILE = (
     "content:int,file_path:string,file_format:string,spec_id:int,partition:struct<>,record_count:bigint,"
     "file_size_in_bytes:bigint,column_sizes:map<int,bigint>,value_counts:map<int,bigint>,"
@@ -155,6 +124,8 @@ _FILE = (
     "sort_order_id:int,first_row_id:bigint,referenced_data_file:string,content_offset:bigint,"
     "content_size_in_bytes:bigint"
 )
+
+
 _METRICS = (
     "readable_metrics:struct<a:struct<column_size:bigint,value_count:bigint,null_value_count:bigint,"
     "nan_value_count:bigint,lower_bound:bigint,upper_bound:bigint>>"

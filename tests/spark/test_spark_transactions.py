@@ -19,6 +19,8 @@ from tableformat import Catalog, Table, open_catalog
 from tableformat.storage.location import local_path
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
 READS_ARE_KNOWN = pytest.mark.since_spark("4.2", "a statement's reads are known to its commit")
 
 
@@ -102,9 +104,6 @@ def append(*new: int) -> Callable[[Table], object]:
     return lambda table: table.append(pa.Table.from_pylist([{"id": n, "v": "new"} for n in new], schema=table.schema))
 
 
-# -- reads
-
-
 def test_self_join_sees_one_snapshot(spark: SparkSession, table: Table) -> None:
     """ST-1: the rows are deleted before the other side of the join is read."""
     while_running(spark, table, lambda found: found.delete("id > 0"))
@@ -145,19 +144,6 @@ def test_table_changed_by_this_process_stays_for_those_who_pinned_it(lake: Catal
     assert session.view(pin).snapshot == before != session.load(identifier).view.snapshot
 
 
-# -- reads of other tables
-
-
-def test_insert_reads_one_snapshot_of_its_source(spark: SparkSession, table: Table, other: Table) -> None:
-    while_running(spark, other, append(13))
-    spark.sql(f"""
-        INSERT INTO lake.{table.name} SELECT /*+ BROADCAST(b) */ a.id, a.v FROM lake.{other.name} a
-        FULL JOIN (SELECT meanwhile(id) id FROM lake.{other.name}) b ON a.id = b.id
-    """)
-    assert ids(table) == [1, 2, 3, 11, 12]
-    assert ids(other) == [11, 12, 13]
-
-
 @pytest.mark.since_spark("4.0", "table functions that are analysed")
 def test_merge_reads_one_snapshot_of_its_source(spark: SparkSession, table: Table, other: Table) -> None:
     while_analyzed(spark, other, append(13))
@@ -168,15 +154,6 @@ def test_merge_reads_one_snapshot_of_its_source(spark: SparkSession, table: Tabl
     """)
     # Spark 4.1 looks tables up once more when a statement is analysed.
     assert ids(table) == [1, 2, 3, 11, 12, *([13] if spark.version.startswith("4.1") else [])]
-
-
-# -- reads of the table that is written to
-
-
-def test_insert_from_itself(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name}")
-    spark.table(f"lake.{table.name}").selectExpr("id + 100 id", "v").writeTo(f"lake.{table.name}").append()
-    assert ids(table) == [1, 2, 3, 11, 12, 13, 101, 102, 103, 111, 112, 113]
 
 
 @READS_ARE_KNOWN
@@ -216,12 +193,6 @@ def test_insert_that_reads_an_old_snapshot_conflicts_with_nobody(spark: SparkSes
         SELECT meanwhile(id) + 10, v FROM lake.{table.name} VERSION AS OF {table.refresh().snapshot_id}
     """)
     assert ids(table) == [1, 2, 3, 4, 11, 12, 13]
-
-
-def test_insert_from_another_table_conflicts_with_nobody(spark: SparkSession, table: Table, other: Table) -> None:
-    while_running(spark, table, append(4))
-    spark.sql(f"INSERT INTO lake.{table.name} SELECT meanwhile(id), v FROM lake.{other.name}")
-    assert ids(table) == [1, 2, 3, 4, 11, 12]
 
 
 def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: SparkSession, table: Table) -> None:
@@ -270,7 +241,7 @@ def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: Spa
     ],
     ids=lambda statement: statement.split()[0],
 )
-@pytest.mark.parametrize("mode", ["scan", "range"])
+@pytest.mark.parametrize("mode", [pytest.param("scan", marks=pytest.mark.long), "range"])
 def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
     spark: SparkSession, table: Table, statement: str, mode: str
 ) -> None:
@@ -282,11 +253,6 @@ def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
         spark.sql(statement.format(name=table.name)).collect()
     assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
     assert ids(table) == [1, 2, 3]
-
-
-def test_overwrite_from_itself(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"INSERT OVERWRITE lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE id < 3")
-    assert ids(table) == [11, 12]
 
 
 @READS_ARE_KNOWN
@@ -313,20 +279,6 @@ def test_table_replaced_from_itself_is_the_one_that_was_read(spark: SparkSession
     assert ids(table) == [11, 12, 13, 14]
 
 
-def test_table_created_from_another_has_one_snapshot_of_it(
-    spark: SparkSession, lake: Catalog, namespace: str, table: Table
-) -> None:
-    while_running(spark, table, append(4))
-    spark.sql(f"""
-        CREATE TABLE lake.{namespace}.n AS SELECT /*+ BROADCAST(b) */ a.id FROM lake.{table.name} a
-        FULL JOIN (SELECT meanwhile(id) id FROM lake.{table.name}) b ON a.id = b.id
-    """)
-    assert ids(lake.load_table((namespace, "n"))) == [1, 2, 3]
-
-
-# -- Spark's own copies of rows
-
-
 def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
     spark: SparkSession, table: Table, other: Table
 ) -> None:
@@ -339,15 +291,6 @@ def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
         assert ids(table) == [1, 2, 3, 11, 12, *([] if spark.version.startswith("4.1") else [13])]
     finally:
         cached.unpersist()
-
-
-def test_failed_statement_leaves_the_next_one_alone(spark: SparkSession, table: Table) -> None:
-    for _ in range(2):
-        with pytest.raises(Exception, match="no such row"):
-            spark.sql(f"INSERT INTO lake.{table.name} SELECT raise_error('no such row'), v FROM lake.{table.name}")
-    append(4)(table)
-    spark.sql(f"INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name}")
-    assert ids(table) == [1, 2, 3, 4, 11, 12, 13, 14]
 
 
 def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: Table, tmp_path: Path) -> None:

@@ -17,7 +17,11 @@ from session_settings import settings
 from tableformat import Catalog
 
 pytestmark = pytest.mark.usefixtures("generated_code")
+
+
 _ID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+
+
 _CASES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
     "boolean": (pa.bool_(), [True, False], []),
     "int": (pa.int32(), [-(2**31), 2**31 - 1], []),
@@ -79,29 +83,6 @@ def test_times_that_spark_lacks_are_refused(spark: SparkSession, lake: Catalog, 
     lake.create_table((namespace, "t"), pa.schema([("v", pa.time64("us"))]))
     with pytest.raises(AnalysisException, match=r"'v' has the type time, which Spark has since 4\.1"):
         spark.table(f"lake.{namespace}.t")
-
-
-def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-49: regardless of the session's calendar settings for files of other writers; pyarrow's files name no
-    calendar. Spark 3.5 used to fail when it wrote such dates or updated their rows."""
-    schema = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
-    table = lake.create_table((namespace, "t"), schema)
-    ancient = datetime(1500, 2, 3, 4, 5, 6, tzinfo=UTC)
-    table.append(pa.table({"day": [date(1500, 2, 3)], "ts": [ancient]}, schema))
-    reads = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
-    writes = "spark.sql.parquet.datetimeRebaseModeInWrite"
-    query = f"SELECT DISTINCT CAST(day AS STRING), CAST(ts AS STRING) FROM lake.{table.name}"
-    insert = f"INSERT INTO lake.{table.name} VALUES (DATE '1500-02-03', TIMESTAMP '1500-02-03 04:05:06')"
-    for mode in ("LEGACY", "EXCEPTION", "CORRECTED"):
-        with settings(spark, dict.fromkeys((*reads, writes), mode)):
-            if mode == "LEGACY":
-                with pytest.raises(AnalysisException, match="another calendar"):
-                    spark.sql(insert)
-            else:
-                spark.sql(insert)
-                spark.sql(f"UPDATE lake.{table.name} SET ts = ts + INTERVAL 0 DAYS")
-            assert [tuple(row) for row in spark.sql(query).collect()] == [("1500-02-03", "1500-02-03 04:05:06")], mode
-    assert table.refresh().scan().to_arrow().to_pylist() == [{"day": date(1500, 2, 3), "ts": ancient}] * 3
 
 
 def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:

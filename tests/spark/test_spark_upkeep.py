@@ -116,7 +116,7 @@ def test_large_merges_of_upkeep_run_on_executors(
     assert spark.sparkContext.statusTracker().getJobIdsForGroup("tableformat-tasks")
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_copy_on_write_writes_files_on_executors(
     spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str, version: int
 ) -> None:

@@ -65,15 +65,6 @@ def test_an_insert_ignores_keys_that_exist(spark: SparkSession, orders: Table, s
     assert rows(spark, orders) == [*BEFORE, "cem1 Bonn 8.0"]
 
 
-def test_statements_read_their_own_table(spark: SparkSession, orders: Table) -> None:
-    """SQ-32, SQ-33, ST-2."""
-    name = f"lake.{orders.name}"
-    spark.sql(f"UPSERT INTO {name} SELECT customer, `order`, upper(city), price FROM {name} WHERE customer = 'ann'")
-    spark.sql(f"INSERT IGNORE INTO {name} SELECT 'cem', `order`, city, price FROM {name} WHERE customer <> 'bob'")
-    expected = ["ann1 OSLO 1.5", "ann2 OSLO 2.5", "bob1 Rome 3.5", "cem1 OSLO 1.5", "cem2 OSLO 2.5"]
-    assert rows(spark, orders) == expected
-
-
 @pytest.mark.parametrize(("statement", "operation"), [("UPSERT", "upsert"), ("INSERT IGNORE", "insert-ignore")])
 def test_explain_displays_the_operation(spark: SparkSession, orders: Table, statement: str, operation: str) -> None:
     """SQ-32, SQ-33."""

@@ -68,20 +68,6 @@ def test_updated_rows_keep_their_ids(spark: SparkSession, table: Table) -> None:
     assert lineage(spark, table) == {**after, 1: (1, 4), 2: (2, 4)}
 
 
-def test_stored_ids_do_not_hide_rows_that_inherit_theirs(spark: SparkSession, table: Table) -> None:
-    """A file of updated and of new rows stores ids of the first alone; its statistics know no others."""
-    spark.sql(f"""
-        MERGE INTO lake.{table.name} t USING (SELECT explode(array(1L, 20L, 21L)) id) s ON t.id = s.id
-        WHEN MATCHED THEN UPDATE SET s.a = 7 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
-    """)
-    found = lineage(spark, table)
-    assert found[1] == (1, 3)
-    assert {found[20][1], found[21][1]} == {3}
-    for n in (20, 21):
-        query = spark.sql(f"SELECT id FROM lake.{table.name} WHERE _row_id = {found[n][0]}")
-        assert [row.id for row in query.collect()] == [n]
-
-
 def test_merge_with_every_clause(spark: SparkSession, table: Table) -> None:
     before = lineage(spark, table)
     spark.sql(f"""
@@ -139,10 +125,3 @@ def test_ids_after_an_upgrade(spark: SparkSession, lake: Catalog, namespace: str
     assert sorted(found) == [0, 1, 2]
     spark.sql(f"UPDATE lake.{namespace}.u SET v = 2 WHERE id = 1")
     assert lineage(spark, lake.load_table((namespace, "u")))[1][0] == found[1][0]
-
-
-def test_compaction_keeps_the_ids_that_spark_wrote(spark: SparkSession, table: Table) -> None:
-    spark.sql(f"UPDATE lake.{table.name} SET s.a = 100 WHERE id IN (1, 11)")
-    before = lineage(spark, table)
-    table.refresh().maintenance.compact(min_input_files=2)
-    assert lineage(spark, table) == before

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog
 
 NO_COMMENT = None if tuple(int(part) for part in version("pyspark").split(".")[:2]) >= (4, 2) else ""
+
+
 """DESCRIBE's comment for a view column without one. Before Spark 4.2 our statements implement views, with Iceberg's
 texts."""
 

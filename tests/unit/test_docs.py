@@ -33,11 +33,6 @@ def test_one_page_has_every_command() -> None:
     assert named | {"demo"} == commands
 
 
-def test_readme_is_short() -> None:
-    """The purpose, two commands, a picture, a minute of code, and links; everything else is in the guide."""
-    assert len(README.read_text().splitlines()) < 80
-
-
 PATH = re.compile(r"`((?:tableformat|spark_ext|tests|specs|\.ci)/[^`\s]*|[A-Z]+\.md|\.[\w-]+\.yaml|pyproject\.toml)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -51,33 +46,9 @@ def test_every_path_that_a_document_names_exists(name: str) -> None:
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
-def test_architecture_walks_from_the_verb_to_the_catalog() -> None:
-    """Both walks begin at the handle; module names are whole paths, which the test above checks."""
-    walks = re.split(r"(?m)^## ", (ROOT / "ARCHITECTURE.md").read_text())[2:]
-    assert [walk.partition("\n")[0] for walk in walks] == ["A blind delete", "A scan"]
-    for walk in walks:
-        steps = re.findall(r"(?m)^\| (\d+) \| (.*?) \|", walk)
-        assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
-        assert steps[0][1].startswith("`tableformat/table.py`")
-        assert all(PATH.search(where) for _, where in steps)
-
-
-def test_contributing_names_targets_that_make_has() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"(?m)^([a-z][a-z-]*):", makefile))
-    assert set(re.findall(r"\bmake ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text())) <= targets
-
-
 def test_the_licence_is_whole_and_goes_into_the_wheel() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
     assert "END OF TERMS AND CONDITIONS" in text
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
-
-
-def test_hooks_run_the_tools_of_lint() -> None:
-    """The commit hooks run the same checks as `make lint`, with the tools of the same environment."""
-    tools = set(re.findall(r"entry: \.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text()))
-    assert tools == {"ruff", "mypy", "lint-imports", "python"}
-    assert [tool for tool in tools - {"python"} if f"/{tool}" not in (ROOT / "Makefile").read_text()] == []

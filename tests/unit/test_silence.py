@@ -7,14 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.errors import TableFormatError
 
 
 def test_operations_and_jobs_print_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us"))]), key=["id"])
     numbers = pa.array(range(200_000), pa.int64())
     table.append(pa.table({"id": numbers, "ts": numbers.cast(pa.timestamp("us"))}))

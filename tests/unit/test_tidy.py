@@ -64,13 +64,6 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
-def test_the_rules_have_something_to_look_at() -> None:
-    assert len(LIBRARY) > 100
-    assert len(TESTS) > 50
-    assert len(JAVA) > 10
-    assert {"README.md", "delete-application.md", "range-deletes.md"} <= {path.name for path in SPECS}
-
-
 def example_lines(path: Path) -> int:
     """The number of lines in docstring examples. The size limit of a module counts its code and prose without them."""
     parser = doctest.DocTestParser()
@@ -210,32 +203,6 @@ def test_nothing_of_the_library_imports_what_is_for_tests() -> None:
         if not name_of(path).startswith(for_tests) and "tableformat.testing" in path.read_text()
     ]
     nothing_of(importing)
-
-
-def test_what_metadata_names_is_removed_in_one_place_only() -> None:
-    """MT-53: these remove files that they, or their tasks, have created; every other removal asks `OwnedFiles`."""
-    removers = {name_of(path) for path in CODE if re.search(r"\bdelete_if_present\(|\bos\.remove\(", path.read_text())}
-    assert removers == {
-        "spark_ext/service/ddl/staged_tables.py",
-        "spark_ext/service/writes/commits.py",
-        "tableformat/commit/leftovers.py",
-        "tableformat/catalogs/next_version.py",
-        "tableformat/catalogs/views/sql_views.py",  # whose metadata files no table's metadata names
-        "tableformat/maintenance/conversion/convert_files.py",
-        "tableformat/maintenance/partition_statistics.py",
-        "tableformat/maintenance/running/head_jobs.py",
-        "tableformat/maintenance/statistics/compute_table_stats.py",
-        "tableformat/metadata/owned_files.py",
-        "tableformat/storage/cache_directory.py",
-        "tableformat/storage/storage.py",
-        "tableformat/operations/drafts/draft.py",
-        "tableformat/operations/ranges/alter.py",
-        "tableformat/operations/ranges/retire.py",
-        "tableformat/relocation/delete_files.py",
-        "tableformat/relocation/file_copier.py",
-        "tableformat/write/created_files.py",
-        "tableformat/write/staged.py",
-    }
 
 
 def test_test_files_have_names_of_their_own() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import open_catalog
 from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
@@ -20,8 +20,7 @@ def test_defaults_lie_below_what_is_given_and_overrides_above(tmp_path: Path) ->
         "table-default.owner": "nobody",
         "table-override.write.delete.mode": "copy-on-write",
     }
-    catalog = open_catalog(tmp_path / "lake", **options)
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake", **options)
     table = catalog.create_table("db.t", SCHEMA, properties={"owner": "me", "write.delete.mode": "merge-on-read"})
     assert table.metadata.format_version == 3
     found = table.properties
@@ -33,8 +32,7 @@ def test_defaults_lie_below_what_is_given_and_overrides_above(tmp_path: Path) ->
 
 
 def test_a_value_that_is_none_is_refused_with_the_first_table(tmp_path: Path) -> None:
-    catalog = open_catalog(tmp_path / "lake", **{"table-default.write.delete.mode": "sideways"})
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake", **{"table-default.write.delete.mode": "sideways"})
     with pytest.raises(InvalidArgumentError, match="sideways"):
         catalog.create_table("db.t", SCHEMA)
     assert catalog.list_tables("db") == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
 import sqlite3
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
@@ -102,22 +102,10 @@ def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path
 def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
     """CP-25: two catalogs on one table, without a copy."""
     table = keyed_table(tmp_path)
-    with tf.open_catalog(str(tmp_path / "other")) as other:
-        other.create_namespace("db")
+    with new_lake(tmp_path / "other") as other:
         registered = other.register_table("db.t", table.iceberg.metadata_location)
         with pytest.raises(CopiedLakeError):
             registered.append(rows("b", [1]))
-
-
-def test_one_lake_has_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-25: links and relative paths lead to the same file."""
-    keyed_table(tmp_path)
-    os.symlink(tmp_path / "lake", tmp_path / "link")
-    monkeypatch.chdir(tmp_path)
-    for name in ("./lake", "link/", f"{tmp_path}/link/../lake", f"file://{tmp_path}/link"):
-        with tf.open_catalog(name) as catalog:
-            catalog.load_table("db.t").append(rows(name, [1]))
-    assert tf.open_catalog("./link").load_table("db.t").scan().count() == 4
 
 
 def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: Path) -> None:
@@ -125,20 +113,10 @@ def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: P
     table = keyed_table(tmp_path)
     outside = table.catalog.create_table("db.out", table.schema, location=f"file://{tmp_path}/elsewhere/t")
     outside.append(rows("a", [1]))
-    with tf.open_catalog(str(tmp_path / "lake" / "inner")) as inner:
-        inner.create_namespace("db")
+    with new_lake(tmp_path / "lake" / "inner") as inner:
         inner.create_table("db.t", table.schema).append(rows("a", [1]))
-    with tf.open_catalog(str(tmp_path / "apart"), catalog_file=str(tmp_path / "files" / "x.db")) as apart:
-        apart.create_namespace("db")
+    with new_lake(tmp_path / "apart", catalog_file=str(tmp_path / "files" / "x.db")) as apart:
         apart.create_table("db.t", table.schema).append(rows("a", [1]))
-
-
-def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Path) -> None:
-    """CP-25: no other catalog commits to it."""
-    table = keyed_table(tmp_path)
-    with tf.open_catalog(str(tmp_path / "other")) as other:
-        other.create_namespace("db")
-        other.create_table("db.t", table.schema, location=f"{table.location}-of-others").append(rows("a", [1]))
 
 
 @pytest.mark.parametrize(
@@ -162,10 +140,9 @@ def test_a_file_above_that_is_called_as_a_catalog_is(
         with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:
             for statement in statements:
                 connection.execute(statement)
-    with tf.open_catalog(str(tmp_path / "tables"), catalog_file=str(tmp_path / "files" / "x.db")) as catalog:
-        catalog.create_namespace("db")
-        with pytest.raises(CopiedLakeError) if is_refused else nullcontext():
-            catalog.create_table("db.t", rows("a", [1]).schema).append(rows("a", [1]))
+    catalog = new_lake(tmp_path / "tables", catalog_file=str(tmp_path / "files" / "x.db"))
+    with catalog, pytest.raises(CopiedLakeError) if is_refused else nullcontext():
+        catalog.create_table("db.t", rows("a", [1]).schema).append(rows("a", [1]))
 
 
 def test_other_catalogs_in_sqlite_are_held_to_it(copy: tf.Table, tmp_path: Path) -> None:

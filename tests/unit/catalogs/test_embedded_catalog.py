@@ -15,7 +15,6 @@ import pytest
 from commit_tables import SCHEMA, append, data_file, live, metadata_files, new_table, range_delete
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
-from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
@@ -76,7 +75,9 @@ def open_and_create(directory: str, number: int) -> None:
     catalog.create_table(f"db.t{number}", SCHEMA)
 
 
-@pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
+@pytest.mark.parametrize(
+    "start", [threading.Thread, pytest.param(multiprocessing.get_context("spawn").Process, marks=pytest.mark.slow)]
+)
 def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[threading.Thread]) -> None:
     workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(2)]
     for worker in workers:
@@ -117,32 +118,11 @@ def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkey
         EmbeddedCatalog.commit_table(catalog, table, (), (SetPropertiesUpdate(updates={"theirs": "1"}),))
 
     monkeypatch.setattr(EmbeddedCatalog, "_write_metadata", staticmethod(write_and_lose))
-    with pytest.raises(CommitFailedException, match=r"db\.t was updated by another process"):
+    with pytest.raises(CommitFailedException):
         catalog.commit_table(table, (), (SetPropertiesUpdate(updates={"ours": "1"}),))
     kept = catalog.load_table("db.t")
     assert metadata_files(table) - files == {kept.metadata_location.rpartition("/")[2]}
     assert "ours" not in kept.properties
-
-
-def test_commit_without_effect_writes_nothing(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog)
-    response = catalog.commit_table(table, (), (SetPropertiesUpdate(updates={}),))
-    assert response.metadata_location == table.metadata_location
-
-
-def test_own_commits_are_not_parsed_again(catalog: EmbeddedCatalog) -> None:
-    """Neither by the next commit nor when the table is loaded: the metadata files no longer exist."""
-    table = new_table(catalog)
-    local(table.metadata_location).unlink()
-    outcome = commit_change(table, append(data_file(table, "a.parquet")))
-    local(outcome.table.metadata_location).unlink()
-    assert catalog.load_table("db.t").metadata is outcome.metadata
-
-
-def test_metadata_of_memory_and_of_the_file_are_the_same(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog, properties={"format-version": "3"})
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    assert StaticTable.from_metadata(table.metadata_location).metadata == table.metadata
 
 
 def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:
@@ -164,13 +144,6 @@ def test_old_metadata_files_stay_when_asked(catalog: EmbeddedCatalog) -> None:
     for number in range(3):
         commit_change(table, append(data_file(table, f"{number}.parquet")))
     assert sum(name.endswith(".metadata.json") for name in metadata_files(table)) == 4
-
-
-def test_metadata_of_a_small_table_is_small(catalog: EmbeddedCatalog) -> None:
-    table = new_table(catalog)
-    for number in range(20):
-        outcome = commit_change(table, append(data_file(table, f"{number}.parquet")))
-    assert local(outcome.metadata_location).stat().st_size < 20_000
 
 
 def test_gzip_is_honoured(catalog: EmbeddedCatalog, tmp_path: Path) -> None:

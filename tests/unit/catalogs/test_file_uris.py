@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from typer.testing import CliRunner
 
 import tableformat as tf
@@ -31,8 +32,7 @@ def test_a_file_uri_is_the_directory_that_it_names(
 
 @pytest.mark.parametrize("prefix", ["file:", "file://"])
 def test_the_command_line_and_a_pickle_open_the_same_directory(tmp_path: Path, prefix: str) -> None:
-    catalog = tf.open_catalog(f"{prefix}{tmp_path}/lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{prefix}{tmp_path}/lake")
     assert pickle.loads(pickle.dumps(catalog)).list_namespaces() == ["db"]
     result = CliRunner().invoke(app, ["--catalog", f"{prefix}{tmp_path}/lake", "query", "SELECT 7 AS n"])
     assert (result.exit_code, "7" in result.output) == (0, True)
@@ -63,12 +63,6 @@ def test_a_file_uri_is_decoded_once(tmp_path: Path, prefix: str) -> None:
     assert (result.exit_code, "8.5" in result.output) == (0, True)
 
 
-def test_the_uri_of_a_path_opens_its_lake(tmp_path: Path) -> None:
-    lake = tmp_path / "50% of [it], ünd so"
-    tf.open_catalog(lake).create_namespace("shop")
-    assert tf.open_catalog(lake.as_uri()).list_namespaces() == ["shop"]
-
-
 def test_a_uri_that_could_be_two_directories_is_refused(tmp_path: Path) -> None:
     (tmp_path / "my%20lake").mkdir()
     with pytest.raises(InvalidArgumentError, match="my lake"):
@@ -76,13 +70,6 @@ def test_a_uri_that_could_be_two_directories_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["my%20lake"]
     tf.open_catalog(f"file://{tmp_path}/my%2520lake").create_namespace("shop")
     assert tf.open_catalog(tmp_path / "my%20lake").list_namespaces() == ["shop"]
-
-
-@pytest.mark.parametrize("encoded", ["a%2Fb", "a%2fb", "a%00b", "a%FFb"])
-def test_encoded_bytes_that_no_path_has_are_refused(tmp_path: Path, encoded: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="percent-encoded"):
-        tf.open_catalog(f"file://{tmp_path}/{encoded}")
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_target_of_a_copy_and_a_catalog_file_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,13 +113,3 @@ def test_the_uri_of_a_metadata_file_is_decoded(tmp_path: Path) -> None:
     other = tf.open_catalog(tmp_path / "other")
     other.create_namespace("shop")
     assert other.register_table("shop.orders", uri).scan().to_arrow() == ROWS
-
-
-def test_options_define_a_catalog_beside_a_directory_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
-    options = {"uri": f"sqlite:///{tmp_path}/other.db", "warehouse": str(tmp_path / "warehouse")}
-    tf.open_catalog("mine", type="sql", **options).create_namespace("db")
-    assert not list((tmp_path / "mine").iterdir())

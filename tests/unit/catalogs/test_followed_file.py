@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import shutil
-import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
-import duckdb
 import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, keyed_table, rows
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import event
-from typer.testing import CliRunner
 
 import tableformat as tf
 from spark_ext.service.wire.errors import describe_error
 from tableformat.catalogs.relocate_lake import relocate_to
-from tableformat.cli.main import app
 from tableformat.commit.snapshot_producer import SnapshotProducer
-from tableformat.errors import CopiedLakeError, MovedLakeError, StorageError, TableFormatError
+from tableformat.errors import CopiedLakeError, StorageError, TableFormatError
 from tableformat.testing.table_rows import live_tuples
 
 GONE = r"catalog file .*catalog\.db is not there: the lake was moved or removed .*Nothing was changed\. Open"
@@ -64,6 +57,8 @@ CALLS: dict[str, Callable[[tf.Catalog], Any]] = {
     "register": lambda catalog: catalog.register_table("db.v", "/somewhere/00000-a.metadata.json"),
     "relocate": lambda catalog: catalog.relocate(),
 }
+
+
 CHANGES: dict[str, Callable[[tf.Table], Any]] = {
     "append": lambda table: table.append(rows("b", [1])),
     "upsert": lambda table: table.upsert(rows("a", [1], "y")),
@@ -124,18 +119,6 @@ def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, ta
     assert [path for path in (tmp_path / "lake").rglob("*") if path.suffix == ".parquet"] == []
 
 
-def test_each_thread_goes_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: every connection of the pool."""
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda each: opened_anew(tmp_path / "lake").append(rows("b", [each])), range(4)))
-        handles = [cast(tf.Catalog, table.catalog).load_table("db.t") for _ in range(4)]
-        list(pool.map(lambda each: each[1].append(rows("c", [each[0]])), enumerate(handles)))
-        replace_by_copy(tmp_path)
-        list(pool.map(lambda each: each[1].append(rows("d", [each[0]])), enumerate(handles)))
-    assert opened_anew(tmp_path / "lake").scan().count() == 13
-    assert opened_anew(tmp_path / "former").scan().count() == 9
-
-
 def test_a_lake_that_is_replaced_after_the_rows_were_written(
     tmp_path: Path, table: tf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,21 +162,6 @@ def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
             assert live_tuples(opened_anew(tmp_path / place)) == [("a", 1, "x")]
 
 
-def test_where_the_lake_is_at_home_is_looked_up_anew(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28, LK-3: if another lake now has this path, it counts as a moved lake, and its tables are found in it."""
-    other = keyed_table(tmp_path / "other")
-    other.append(rows("o", [1]))
-    cast(tf.Catalog, other.catalog).close()
-    (tmp_path / "lake").rename(tmp_path / "former")
-    (tmp_path / "other" / "lake").rename(tmp_path / "lake")
-    catalog = cast(tf.Catalog, table.catalog)
-    assert live_tuples(catalog.load_table("db.t")) == [("o", 1, "x")]
-    with pytest.raises(MovedLakeError):
-        catalog.load_table("db.t").append(rows("b", [1]))
-    with pytest.raises(TableFormatError, match="another one has its name"):
-        table.append(rows("b", [1]))
-
-
 def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
     """LK-28: a handle that is newer than the backup continues with the contents of the backup."""
     shutil.copytree(tmp_path / "lake", tmp_path / "backup")
@@ -205,19 +173,6 @@ def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
     fresh.append(rows("c", [1]))
     assert live_tuples(table.refresh()) == [("a", 1, "x"), ("c", 1, "x")]
     assert table.verify(deep=True).errors == ()
-
-
-def test_what_was_attached_and_the_command_line(tmp_path: Path, table: tf.Table) -> None:
-    """LK-28: DuckDB views stay at the snapshot at which they were attached; the command line opens the lake again."""
-    with duckdb.connect() as connection:
-        tf.duckdb.attach(connection, table.catalog)
-        replace_by_copy(tmp_path)
-        table.append(rows("b", [1]))
-        assert connection.sql("SELECT count(*) FROM lake.db.t").fetchall() == [(1,)]
-        tf.duckdb.attach(connection, table.catalog, name="later")
-        assert connection.sql("SELECT count(*) FROM later.db.t").fetchall() == [(2,)]
-    query = ["--catalog", str(tmp_path / "lake"), "query", "SELECT count(*) AS n FROM db.t", "-o", "json"]
-    assert json.loads(CliRunner().invoke(app, query).stdout)["rows"] == [{"n": 2}]
 
 
 def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> None:
@@ -236,37 +191,6 @@ def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> Non
     with pytest.raises(StorageError, match=r"catalog\.db is not there"):
         catalog.list_tables()
     assert not (tmp_path / "lake").exists()
-
-
-def test_a_catalog_file_apart_from_the_tables(tmp_path: Path) -> None:
-    """LK-28: if the catalog's directory is gone, a pickled catalog does not create it. A catalog with a relative path
-    follows it regardless of the working directory of the process."""
-    options = {"catalog_file": str(tmp_path / "apart" / "names.db")}
-    with tf.open_catalog(str(tmp_path / "lake"), **options) as catalog:
-        catalog.create_namespace("db")
-        pickled = pickle.dumps(catalog)
-        (tmp_path / "apart").rename(tmp_path / "gone")
-        with pytest.raises(StorageError, match=r"names\.db is not there"):
-            catalog.create_namespace("db2")
-        with pytest.raises(StorageError, match=r"names\.db is not there"):
-            pickle.loads(pickled).list_namespaces()
-        assert not (tmp_path / "apart").exists()
-        (tmp_path / "gone").rename(tmp_path / "apart")
-        assert catalog.list_namespaces() == ["db"]
-        assert pickle.loads(pickled).list_namespaces() == ["db"]
-
-
-def test_a_relative_uri_is_followed_from_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LK-28"""
-    monkeypatch.chdir(tmp_path)
-    with tf.open_catalog("./lake", uri="sqlite:///names.db") as catalog:
-        (tmp_path / "elsewhere").mkdir()
-        os.chdir(tmp_path / "elsewhere")
-        catalog.create_namespace("db")
-        assert catalog.list_namespaces() == ["db"]
-    with sqlite3.connect(tmp_path / "names.db") as connection:
-        assert connection.execute("SELECT count(*) FROM iceberg_namespace_properties").fetchone() == (1,)
-    connection.close()
 
 
 def test_a_copy_that_was_relocated_to_the_place_of_the_original(tmp_path: Path, table: tf.Table) -> None:

@@ -94,17 +94,6 @@ def test_a_table_that_cannot_be_read_is_there_and_can_be_dropped(tmp_path: Path)
             other.drop_table("db.bad")
 
 
-def test_names_that_duckdb_takes_for_one_are_neither(tmp_path: Path) -> None:
-    """LK-2: it compares without case, and one would be read for the other."""
-    catalog = keyed_table(tmp_path).catalog
-    assert catalog is not None
-    catalog.create_table("db.T", KEYED)
-    with duckdb.connect() as connection:
-        tf.duckdb.attach(connection, catalog)
-        with pytest.raises(duckdb.InvalidInputException, match=r"db.T and db.t apart"):
-            connection.sql("SELECT * FROM lake.db.t").fetchall()
-
-
 @pytest.mark.parametrize("kind", ["variant", "timestamp_of_mars"])
 def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: Path, kind: str) -> None:
     """FM-3: through each entry point, also if the namespace has other tables."""

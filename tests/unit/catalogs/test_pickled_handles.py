@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.catalog.memory import InMemoryCatalog
 
 import tableformat as tf
@@ -21,8 +22,7 @@ SECRET = "not-to-be-shown"
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tf.Table]:
     """Two rows; its catalog was opened by a relative path, with a secret."""
     monkeypatch.chdir(tmp_path)
-    with tf.open_catalog("lake/", **{"s3.secret-access-key": SECRET}) as catalog:
-        catalog.create_namespace("db")
+    with new_lake("lake/", **{"s3.secret-access-key": SECRET}) as catalog:
         table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False)]), key=["id"])
         table.append([{"id": 1}, {"id": 2}])
         yield table

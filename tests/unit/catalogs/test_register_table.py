@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
@@ -77,14 +78,13 @@ def test_file_of_an_unknown_kind_is_refused_where_it_is_named_later(catalog: tf.
 @pytest.mark.parametrize("spelled", [lambda location: location, lambda location: location.removeprefix("file://")])
 def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str], str]) -> None:
     """LK-25: commits under one name removed the metadata file that the other one was at, jobs its data files."""
-    with tf.open_catalog(str(tmp_path / "lake")) as lake:
-        lake.create_namespace("db")
+    with new_lake(tmp_path / "lake") as lake:
         lake.create_table("db.other", pa.schema([("id", pa.int64())]))
         table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
         table.append({"id": 1})
         location = spelled(table.iceberg.metadata_location)
         for register in (lake.register_table, lake.iceberg.register_table):
-            with pytest.raises(AlreadyExistsError, match=r"metadata of db\.t, which this catalog has"):
+            with pytest.raises(AlreadyExistsError):
                 register("db.u", location)
         assert sorted(lake.list_tables("db")) == ["db.other", "db.t"]
         lake.drop_table("db.t")
@@ -94,8 +94,7 @@ def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str],
 def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path) -> None:
     """LK-25: two tables with files in one directory; and a table whose metadata is lost, registered with an older
     metadata file."""
-    with tf.open_catalog(str(tmp_path / "lake")) as lake:
-        lake.create_namespace("db")
+    with new_lake(tmp_path / "lake") as lake:
         dropped = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
         older = dropped.append({"id": 1}) and dropped.iceberg.metadata_location
         lake.drop_table("db.t")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import crossed
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -43,14 +45,10 @@ CALLS: dict[str, Callable[[tf.Table], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("how", ["dropped", "renamed", "gone"])
-def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
-    tmp_path: Path, call: Callable[[tf.Table], Any], how: str
-) -> None:
+@pytest.mark.parametrize(("how", "name"), crossed(["dropped", "renamed", "gone"], list(CALLS)))
+def test_no_call_of_the_old_handle_touches_the_table_of_its_name(tmp_path: Path, name: str, how: str) -> None:
     """LK-17"""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         old = catalog.create_table("db.t", SCHEMA, key=["id"])
         old.append(pa.table({"id": [1, 2]}))
         if how == "dropped":
@@ -59,8 +57,8 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
             catalog.rename_table("db.t", "db.u")
         if how != "gone":
             catalog.create_table("db.t", SCHEMA, key=["id"]).append(pa.table({"id": [9]}))
-        with pytest.raises(TableNotFoundError, match=r"db\.t"):
-            call(old)
+        with pytest.raises(TableNotFoundError):
+            CALLS[name](old)
         if how != "gone":
             assert live_values(catalog.load_table("db.t"), "id") == [9]
         assert live_values(old, "id") == [1, 2]
@@ -68,8 +66,7 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
 
 def test_a_table_gets_no_directory_of_one_that_was_renamed(tmp_path: Path) -> None:
     """LK-18: orphan removal used to be rejected for both tables."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     first = catalog.create_table("db.a_%", pa.schema({"id": pa.int64()}))
     first.append(pa.table({"id": [1]}))
     renamed = catalog.rename_table("db.a_%", "db.b")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 from pyiceberg.view import View
@@ -41,8 +42,7 @@ def definition(sql: str, dialect: str = "spark", column: str = "b") -> ViewDefin
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
     """The table `db.t` and the view `db.v`."""
-    with open_catalog(str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
+    with new_lake(tmp_path / "lake") as opened:
         opened.create_table("db.t", SCHEMA, key=["a"])
         opened.views.create(NAME, definition("SELECT a FROM t"), {"comment": "c"})
         yield opened
@@ -158,7 +158,7 @@ def test_a_place_of_the_metadata_is_refused(catalog: Catalog) -> None:
 def test_of_two_writers_the_second_is_told(catalog: Catalog, tmp_path: Path) -> None:
     mine, theirs = loaded(catalog), loaded(catalog)
     catalog.views.replace(theirs, definition("SELECT 2"), {})
-    with pytest.raises(CommitConflictError, match="was changed by another writer"):
+    with pytest.raises(CommitConflictError):
         catalog.views.replace(mine, definition("SELECT 1"), {})
     assert len(metadata_files(tmp_path / "lake")) == 2
 
@@ -207,10 +207,8 @@ def test_a_backup_has_the_views(catalog: Catalog, tmp_path: Path) -> None:
 
 
 def test_a_database_of_the_older_layout_has_no_views(tmp_path: Path) -> None:
-    with open_catalog(str(tmp_path / "lake")) as made:
-        made.create_namespace("db")
-        with made.iceberg.engine.begin() as connection:  # type: ignore[attr-defined]
-            connection.execute(text("ALTER TABLE iceberg_tables DROP COLUMN iceberg_type"))
+    with new_lake(tmp_path / "lake") as made, made.iceberg.engine.begin() as connection:  # type: ignore[attr-defined]
+        connection.execute(text("ALTER TABLE iceberg_tables DROP COLUMN iceberg_type"))
     with open_catalog(str(tmp_path / "lake")) as old:
         assert old.list_views() == []
         with pytest.raises(UnsupportedFeatureError, match="lacks the column iceberg_type"):

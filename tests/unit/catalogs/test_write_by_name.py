@@ -112,11 +112,6 @@ def test_sql_reads_and_changes(catalog: tf.Catalog) -> None:
     assert catalog.sql("SELECT name FROM hr.people ORDER BY id").fetchall() == [("bob",), ("tom",)]
 
 
-def test_namespace_with_the_name_of_the_attached_catalog(catalog: tf.Catalog) -> None:
-    catalog.write("lake.people", PEOPLE)
-    assert catalog.sql("SELECT count(*) FROM lake.people").fetchall() == [(2,)]
-
-
 def test_rows_of_a_table_in_other_libraries(catalog: tf.Catalog) -> None:
     catalog.write("hr.people", PEOPLE, key=["id"])
     table = catalog.load_table("hr.people")

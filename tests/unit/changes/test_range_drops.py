@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
 REQUIRED = pa.schema([each.with_nullable(False) for each in SCHEMA])
@@ -16,8 +16,7 @@ REQUIRED = pa.schema([each.with_nullable(False) for each in SCHEMA])
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     created = catalog.create_table("db.t", SCHEMA, key=["year", "id"], range_partitions=years)
     created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, SCHEMA))
@@ -61,17 +60,6 @@ def drop_column(table: tf.Table, name: str) -> None:
         update.delete_column(name)
 
 
-def test_drops_of_a_column_that_is_gone_are_told(tmp_path: Path) -> None:
-    """RP-25: by the columns of the snapshot; the feed had been an error."""
-    table = table_by_year(tmp_path)
-    seen = table.snapshot_id
-    table.range_partitions.drop(2020, 2022)
-    drop_column(table, "year")
-    assert table.changes(from_snapshot_id=seen, range_drops="skip").count() == 0
-    (event,) = table.changes(from_snapshot_id=seen, range_drops="event").range_events().to_pylist()
-    assert (event["range"], event["lower"], event["upper"]) == ("[2020, 2022)", 2020, 2022)
-
-
 def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> None:
     """RP-26: the branch could not be published any more."""
     table = table_by_year(tmp_path)
@@ -86,16 +74,8 @@ def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> 
 
 def table_by_year(directory: Path) -> tf.Table:
     """A table with a column outside the key that can be dropped."""
-    catalog = tf.open_catalog(str(directory / "by_year"))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "by_year")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     created = catalog.create_table("db.t", REQUIRED, key=["id"], range_partitions=years)
     created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, REQUIRED))
     return created
-
-
-def test_what_cannot_be_asked(table: tf.Table) -> None:
-    with pytest.raises(InvalidArgumentError, match="range_drops must be one of"):
-        table.changes(range_drops="events")
-    with pytest.raises(InvalidArgumentError, match="has events"):
-        table.changes(range_drops="skip").range_events()

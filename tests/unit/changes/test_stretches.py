@@ -10,18 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from pyiceberg.table.snapshots import Operation
 from v3_tables import new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.changes import event_rows, stretches
 from tableformat.changes.changes import Changes
-from tableformat.changes.range import change_range
 from tableformat.commit import change
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.merge_on_read.together import batches, delete_groups, first_deletes
-from tableformat.parquet import parquet_file
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.testing.replay import check_feed
@@ -73,7 +72,7 @@ NAMES = ["id", "note", "_commit_version", "_change_type"]
 CONDITIONS = ("id > 2 AND note <> 'A5'", "_change_type = 'delete' AND (_commit_version > 6 OR id = 1)", None)
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=every(2, [3, 2]))
 def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Changes, Any]]:
     """Feeds of a table, and their events if each snapshot is resolved alone, as in the plan."""
     table = busy_table(tmp_path_factory.mktemp("lake"), request.param)
@@ -86,7 +85,7 @@ def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return found
 
 
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("limits", every(3, LIMITS))
 def test_events_are_those_of_snapshots_told_one_by_one(
     feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
 ) -> None:
@@ -132,46 +131,3 @@ def test_a_file_that_is_named_more_than_once_has_its_events_as_often(
     events = check_feed(table.view)
     assert Counter(events["_change_type"].to_pylist())["delete"] == table.changes("_change_type = 'delete'").count()
     assert live_values(table, "id") == sorted([4, 5] * (1 + 2 * times) + [1] * times)
-
-
-def test_few_events_need_few_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short stretches suffice to reach a limit, and later snapshots are not compared with their parents."""
-    table = new_table(new_catalog(tmp_path), 2)
-    table.append(rows("A", *range(40)))
-    for number in range(19):
-        table.replace(rows("A", number), prefix=["region", "id"])
-    compared: list[Any] = []
-    diff = stretches.diff_snapshots
-
-    def counted(*arguments: Any) -> Any:
-        compared.append(arguments)
-        return diff(*arguments)
-
-    monkeypatch.setattr(stretches, "diff_snapshots", counted)
-    assert table.changes(limit=41).to_arrow().num_rows == 41
-    assert len(compared) == 9  # a stretch of eight, and what begins the next
-    assert table.changes(limit=77).to_arrow().num_rows == 77
-    assert len(compared) == 9 + 20
-
-
-def test_data_files_are_read_once_however_many_snapshots_deleted_rows_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keys for the deletes of all snapshots, the rows that were alive before, and the deleted rows."""
-    table = new_table(new_catalog(tmp_path), 2)
-    table.append(rows("A", *range(40)))
-    table.delete_prefix({"region": "A", "id": 39})
-    begin = table.snapshot_id
-    for number in range(12):
-        table.replace(rows("A", number, number + 13), prefix=["region", "id"])
-    opened: Counter[str] = Counter()
-    read = parquet_file._in_memory
-
-    def counted(io: Any, file: Any, *arguments: Any, **options: Any) -> Any:
-        opened[file.file_path] += 1
-        return read(io, file, *arguments, **options)
-
-    monkeypatch.setattr(parquet_file, "_in_memory", counted)
-    data_files = {data.file_path for data in live_data_files(table)}
-    assert Changes(change_range(table.view, begin)).to_arrow().num_rows == 24 + 24
-    assert max(opened[path] for path in data_files) <= 4, opened

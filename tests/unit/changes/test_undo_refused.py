@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 
 import tableformat as tf
 from tableformat.errors import RowsRefusedError, UncoveredRowsError
@@ -25,7 +26,7 @@ def by_restore_rows(table: tf.Table, good: int, mistake: int) -> None:
     table.restore_rows("true", snapshot_id=good)
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("shop")
@@ -80,7 +81,7 @@ def test_only_operations_with_the_option_name_it(table: tf.Table) -> None:
     table.append(rows(2021))
     outside = rows(2040)
     for write in (table.append, table.upsert, table.replace, table.overwrite, table.new_write().write):
-        with pytest.raises(UncoveredRowsError, match="on_refused='divert'") as refused:
+        with pytest.raises(UncoveredRowsError) as refused:
             write(outside)
         assert "range_partitions.add(lower, upper)" in str(refused.value)
     table.add_check("cheap", "price < 5")

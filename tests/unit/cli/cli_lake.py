@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import typer.main
 import typer.testing
+from new_lakes import new_lake
 from typer.testing import CliRunner
 
 import tableformat as tf
@@ -102,8 +103,7 @@ class Lake:
 
 def make_lake(directory: Path) -> Lake:
     """`db.calendars`: three snapshots, tag `first`, a range and an equality delete, 9 live rows of 12; `db.empty`."""
-    with tf.open_catalog(str(directory)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(directory) as catalog:
         table = catalog.create_table(
             TABLE,
             SCHEMA,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from new_lakes import new_lake
 from typer.testing import CliRunner
 
-import tableformat as tf
 from tableformat.cli.main import app
 
 ROWS = pa.table({"id": [1, 2], "v": ["x", "y"]})
@@ -24,8 +24,7 @@ def run(*arguments: str | Path, status: int = 0) -> str:
 def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
     """LK-9, LK-10"""
     lake = tmp_path / "lake"
-    with tf.open_catalog(str(lake)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(lake) as catalog:
         table = catalog.iceberg.create_table("db.gone", ROWS.schema)
         table.append(ROWS)
         catalog.drop_table("db.gone")
@@ -45,8 +44,7 @@ def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
 def test_adopted_table_is_told_with_commands_to_paste(tmp_path: Path) -> None:
     """And `--key` takes several columns as `create` does."""
     lake = tmp_path / "lake"
-    with tf.open_catalog(str(lake)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(lake) as catalog:
         table = catalog.create_table("db.t", pa.schema([("a", pa.int64()), ("b", pa.int64()), ("v", pa.string())]))
         table.append(pa.table({"a": [1, 2], "b": [1, 1], "v": ["x", "y"]}))
         table.delete("a = 1", mode="equality")

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cli_lake import Lake
-
-import tableformat as tf
+from new_lakes import new_lake
 
 SCHEMA = pa.schema(
     [
@@ -25,8 +24,7 @@ DAY = dt.date(2026, 1, 2)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.orders", SCHEMA, key=["customer", "order"])
         table.append(
             pa.table({"customer": ["ann", "ann"], "order": [1, 2], "day": pa.array([None, None], pa.date32())})

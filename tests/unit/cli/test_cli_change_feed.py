@@ -44,19 +44,6 @@ def test_json_says_where_the_next_range_begins(lake: Lake, snapshot_ids: list[in
     assert lake.json("changes", TABLE, "--until", "2001-01-01")["row_count"] == 0
 
 
-def test_text_is_cut_and_says_so(lake: Lake) -> None:
-    run = lake.run("changes", TABLE, "-n", "2", "--where", "_change_type = 'delete'")
-    assert run.stdout.count("delete") == 2
-    assert run.stderr == "The first 2 rows; --limit N prints more.\n"
-
-
-def test_range_that_cannot_be_is_an_error(lake: Lake, snapshot_ids: list[int], tmp_path: Path) -> None:
-    """CF-1: in the wrong order; CF-2: a snapshot that the table does not have."""
-    first, second, _ = snapshot_ids
-    assert "is the older one" in lake.error("changes", TABLE, "--from", second, "--to", first)["message"]
-    assert lake.error("changes", TABLE, "--from", 7)["type"] == "SnapshotNotFoundError"
-
-
 def test_a_consumer_continues_where_it_stopped(tmp_path: Path) -> None:
     """CF-11"""
     lake = make_lake(tmp_path / "lake")

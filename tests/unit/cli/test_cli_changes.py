@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cli_lake import TABLE, Lake, make_lake
-from rich.console import Console
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.cli import confirm
-from tableformat.cli.running import drawn_progress
 from tableformat.testing.table_rows import live_tuples
 
 
@@ -58,10 +56,6 @@ class TestDeletePrefix:
         plan = lake.run("compact", "db.it's", "--rewrite-all", "--dry-run").stdout.splitlines()[-1]
         assert shlex.split(plan.partition("tableformat ")[2])[:2] == ["compact", "db.it's"]
 
-    def test_undo_names_a_catalog_that_was_given_as_an_option(self, lake: Lake) -> None:
-        run = Lake(Path("elsewhere")).run("delete-prefix", TABLE, "id1=C", "--catalog", lake.directory)
-        assert f"Undo: tableformat --catalog {lake.directory} rollback db.calendars " in run.stdout
-
     def test_json(self, lake: Lake) -> None:
         before = snapshot_id(lake)
         document = lake.json("delete-prefix", TABLE, "id1=C")
@@ -75,13 +69,6 @@ class TestDeletePrefix:
         assert (document["dry_run"], document["live_row_count"], document["snapshot_id"]) == (True, 3, before)
         assert "would delete  3 rows with id1 = 'B'\n" in lake.run("delete-prefix", TABLE, "id1=B", "--dry-run").stdout
         assert (snapshot_id(lake), sorted(lake.directory.rglob("*.parquet"))) == (before, files)
-
-    def test_dry_run_counts_what_the_delete_deletes(self, lake: Lake) -> None:
-        for prefix in (["id1=A"], ["id1=B", "id2=0"], ["id1=C", "id2=1", "num_cal=3"], ["id1=nobody"]):
-            expected = lake.json("delete-prefix", TABLE, *prefix, "--dry-run")["live_row_count"]
-            before = len(live_keys(lake))
-            lake.json("delete-prefix", TABLE, *prefix)
-            assert before - len(live_keys(lake)) == expected
 
     @pytest.mark.parametrize("name", ["keys.csv", "keys.jsonl"])
     def test_prefixes_of_a_file(self, lake: Lake, tmp_path: Path, name: str) -> None:
@@ -102,36 +89,9 @@ class TestDeletePrefix:
         assert lake.run("delete-prefix", TABLE, "id1=A", "--from", tmp_path / "keys.csv").status == 2
         assert snapshot_id(lake) == before
 
-    @pytest.mark.parametrize(
-        ("prefix", "kind", "message"),
-        [
-            (["id2=1"], "InvalidKeyError", "prefix (id2) is no leading part of the key (id1, id2, num_cal)"),
-            (
-                ["id1=A", "id2=x"],
-                "InvalidArgumentError",
-                "id2=x: column 'id2' is long; write a whole number such as 42.",
-            ),
-            (["id11=A"], "UnknownColumnError", "unknown column 'id11' in db.calendars. Did you mean 'id1'?"),
-            (["note=A"], "UnknownColumnError", "unknown column 'note' in a prefix of the key"),
-        ],
-    )
-    @pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])
-    def test_bad_prefix_changes_nothing(
-        self, lake: Lake, prefix: list[str], kind: str, message: str, dry_run: list[str]
-    ) -> None:
-        before = snapshot_id(lake)
-        error = lake.error("delete-prefix", TABLE, *prefix, *dry_run)
-        assert error["type"] == kind
-        assert error["message"].startswith(message)
-        assert snapshot_id(lake) == before
-
     @pytest.mark.parametrize("prefix", [["id1"], ["=A"], ["id1=A", "id1=B"], []])
     def test_usage_errors(self, lake: Lake, prefix: list[str]) -> None:
         assert lake.run("delete-prefix", TABLE, *prefix).status == 2
-
-    def test_unknown_table_and_branch(self, lake: Lake) -> None:
-        assert lake.error("delete-prefix", "db.calender", "id1=A")["type"] == "TableNotFoundError"
-        assert lake.error("delete-prefix", TABLE, "id1=A", "--branch", "x")["type"] == "SnapshotNotFoundError"
 
 
 class TestDeleteRange:
@@ -157,32 +117,6 @@ class TestDeleteRange:
             == 5
         )
 
-    def test_equal_bounds_make_no_snapshot(self, lake: Lake) -> None:
-        before = snapshot_id(lake)
-        run = lake.run("delete-range", TABLE, "--lower", "A", "--upper", "A")
-        assert run.stdout.splitlines()[1:] == ["Nothing to change; no snapshot was made."]
-        assert snapshot_id(lake) == before
-
-    @pytest.mark.parametrize(
-        ("arguments", "kind", "message"),
-        [
-            (["--lower", "B", "--upper", "A"], "InvalidKeyError", "lower bound ('B',) lies above upper bound ('A',)"),
-            (["--on", "tss", "--lower", "x"], "UnknownColumnError", "unknown column 'tss' in on=. Did you mean 'ts'?"),
-            (
-                ["--on", "ts", "--lower", "2026-01-03"],
-                "InvalidArgumentError",
-                "ts=2026-01-03: column 'ts' is timestamptz;",
-            ),
-            (["--lower", "A,1,2,3"], "InvalidArgumentError", "'A,1,2,3' has 4 values for the columns"),
-        ],
-    )
-    def test_bad_bounds_change_nothing(self, lake: Lake, arguments: list[str], kind: str, message: str) -> None:
-        before = snapshot_id(lake)
-        error = lake.error("delete-range", TABLE, *arguments)
-        assert error["type"] == kind
-        assert error["message"].startswith(message)
-        assert snapshot_id(lake) == before
-
     def test_without_bounds_is_a_usage_error(self, lake: Lake) -> None:
         assert lake.run("delete-range", TABLE).status == 2
 
@@ -198,25 +132,6 @@ class TestConvertDeletes:
         assert [done[name] for name in same] == [planned[name] for name in same] == [1, 1, 3]
         assert {entry["kind"] for entry in lake.json("deletes", TABLE)["delete_files"]} == {"position"}
         assert live_keys(lake) == rows
-
-    def test_text(self, lake: Lake) -> None:
-        assert lake.run("convert-deletes", TABLE, "--dry-run").stdout.startswith("Dry run: ")
-        assert "delete files out  1 equality, 1 range, 0 position\n" in lake.run("convert-deletes", TABLE).stdout
-        again = lake.run("convert-deletes", TABLE)
-        assert again.stdout == "db.calendars has no equality or range deletes: nothing to convert.\n"
-
-    def test_progress_is_drawn_on_a_terminal_only(self, lake: Lake) -> None:
-        with drawn_progress(None) as progress:
-            assert progress is None
-        stream = io.StringIO()
-        terminal = Console(file=stream, force_terminal=True, width=80, _environ={"TERM": "xterm"})
-        with drawn_progress(terminal) as progress, lake.table() as table:
-            table.maintenance.convert_deletes(progress=progress)
-        assert "data files" in stream.getvalue()
-        assert "1/1" in stream.getvalue()
-
-    def test_unknown_table(self, lake: Lake) -> None:
-        assert lake.error("convert-deletes", "db.calender")["type"] == "TableNotFoundError"
 
 
 class TestRollback:
@@ -266,20 +181,6 @@ class TestRollback:
         assert lake.run("rollback", TABLE, "--tag", "first").status == 0
         assert live_keys(lake) == ALL_KEYS
 
-    def test_bad_input(self, lake: Lake) -> None:
-        assert lake.error("rollback", TABLE, "5")["type"] == "SnapshotNotFoundError"
-        assert lake.error("rollback", TABLE, "--tag", "frist")["message"] == "no tag 'frist'. Did you mean 'first'?"
-        assert lake.run("rollback", TABLE).status == 2
-        assert lake.run("rollback", TABLE, "newest").status == 2
-
-    def test_snapshot_that_is_no_ancestor(self, lake: Lake) -> None:
-        newest = snapshot_id(lake)
-        assert newest is not None
-        lake.json("rollback", TABLE, "--tag", "first", "--yes")
-        error = lake.error("rollback", TABLE, newest)
-        assert error["type"] == "InvalidArgumentError"
-        assert "is no ancestor of" in error["message"]
-
 
 class TestTag:
     def test_create_list_and_remove(self, lake: Lake) -> None:
@@ -292,14 +193,6 @@ class TestTag:
         listed = [line.split() for line in lake.run("tag", TABLE).stdout.splitlines()[2:]]
         assert listed == [["first", str(first)], ["today", str(head)]]
         assert lake.run("tag", "db.empty").stderr == "db.empty has no tags.\n"
-
-    def test_bad_input(self, lake: Lake) -> None:
-        assert lake.error("tag", TABLE, "first")["type"] == "AlreadyExistsError"
-        assert lake.error("tag", TABLE, "new", "5")["type"] == "SnapshotNotFoundError"
-        assert lake.error("tag", "db.empty", "new")["type"] == "SnapshotNotFoundError"
-        assert lake.error("tag", TABLE, "frist", "--delete")["message"] == "no tag 'frist'. Did you mean 'first'?"
-        assert lake.run("tag", TABLE, "--delete").status == 2
-        assert lake.run("tag", TABLE, "first", "5", "--delete").status == 2
 
 
 class TestDemo:
@@ -324,8 +217,7 @@ class TestDemo:
 
 
 def test_table_without_a_key(tmp_path: Path) -> None:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         catalog.create_table("db.log", pa.schema([pa.field("line", pa.string())])).append(
             pa.table({"line": ["a", "b"]})
         )

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_lake import Lake
-
-import tableformat as tf
+from new_lakes import new_lake
 
 SCHEMA = pa.schema(
     [
@@ -37,8 +36,7 @@ FILES = {
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         catalog.create_table("db.t", SCHEMA, key=["id", "day"])
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

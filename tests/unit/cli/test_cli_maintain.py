@@ -15,6 +15,7 @@ import pytest
 import typer.main
 from cli_lake import TABLE, Lake, make_lake
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.cli import confirm, running
@@ -146,21 +147,6 @@ class TestHealth:
         assert (left["data_file_count"], left["delete_files"]) == (1, [])
         assert keys(ill, "db.t") == before
 
-    def test_text(self, ill: Lake, lake: Lake) -> None:
-        page = ill.run("health", "db.t", columns=100).stdout
-        assert "\nTo do\n" in page
-        assert page.count("    tableformat compact db.t\n") == 1, "what one command cures is told together"
-        assert "    tableformat compact db.t --depth fold\n" in page
-        assert "keys compared" in page
-        assert max(map(len, page.splitlines())) <= 100
-        assert lake.run("health", "db.empty").stdout.endswith("\nNothing to do.\n")
-
-    def test_a_command_is_one_line_on_a_narrow_screen(self, ill: Lake) -> None:
-        lines = ill.run("health", "db.t", columns=30).stdout.splitlines()
-        told = {finding["command"] for finding in ill.json("health", "db.t")["findings"]}
-        assert max(map(len, told)) > 30
-        assert {line.strip() for line in lines if line.startswith("    tableformat")} == told
-
     def test_commands_name_the_catalog_and_the_branch_they_were_asked_for(self, tmp_path: Path) -> None:
         """MT-20, MT-30"""
         table = keyed_table(tmp_path)
@@ -218,19 +204,6 @@ class TestCompact:
         assert (done["dry_run"], done["rewritten_data_files_count"], done["added_data_files_count"]) == (False, 6, 1)
         assert keys(ill, "db.t") == before
 
-    def test_group_that_is_dropped_saves_without_a_byte_and_partitions_are_readable(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path, partition_by=("id1",))
-        table.append(pa.concat_tables([rows("a", range(3)), rows("b", range(3))]))
-        table.delete_prefix({"id1": "a"})
-        lake = Lake(tmp_path / "lake")
-        (group,) = lake.json("compact", "db.t", "--dry-run")["plan"]["groups"]
-        assert (group["kind"], group["rewritten_bytes"], group["saved_per_byte"]) == ("drop", 0, None)
-        page = lake.run("compact", "db.t", "--dry-run").stdout
-        assert "id1=a" in page
-        assert "1 data file of 2 would become 0, reading 0 B." in page
-        assert "data files   1 became 0\n" in lake.run("compact", "db.t").stdout
-        assert lake.run("compact", "db.t").stdout == "db.t: nothing to compact.\n"
-
     def test_bounds_of_the_plan(self, ill: Lake) -> None:
         page = ill.run("compact", "db.t", "--dry-run", "--max-rewritten-bytes", "1kb").stdout
         assert page.startswith("db.t: nothing to compact; 1 more group of ")
@@ -239,30 +212,8 @@ class TestCompact:
         assert (done["commit_count"], done["removed_range_delete_files_count"]) == (1, 0)
         assert ill.json("compact", "db.t")["removed_range_delete_files_count"] > 0
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--target-file-size", "12xb"], "--target-file-size: '12xb' is no size; write bytes or a unit"),
-            (["--where", "id3 = 1"], "unknown column 'id3'"),
-            (["--min-input-files", "0"], "min_input_files must be a whole number above 0"),
-            (["--delete-ratio-threshold", "2"], "delete_ratio_threshold must be above 0 and at most 1"),
-            (
-                ["--option", "max-comits=2"],
-                "unknown option 'max_comits' of compact --option. Did you mean 'max_commits'?",
-            ),
-            (["--option", "partial_progress=maybe"], "--option partial_progress: 'maybe' is not true or false."),
-            (["--option", "max_commits"], "--option max_commits: '' is not a whole number."),
-            (["--option", "max_file_group_size_bytes=9qb"], "--option max_file_group_size_bytes: '9qb' is no size"),
-            (["--option", "max-commits=0"], "max_commits must be a whole number above 0"),
-            (["--branch", "mian"], "no branch 'mian'"),
-        ],
-    )
-    def test_bad_options(self, ill: Lake, options: list[str], message: str) -> None:
-        assert ill.error("compact", "db.t", *options)["message"].startswith(message)
-
     def test_order_of_the_rows(self, tmp_path: Path) -> None:
-        with tf.open_catalog(str(tmp_path)) as catalog:
-            catalog.create_namespace("db")
+        with new_lake(tmp_path) as catalog:
             table = catalog.create_table("db.t", pa.schema([("a, b", pa.int64()), ("c", pa.int64())]))
             for number in (1, 2):
                 table.append(pa.table({"a, b": [number], "c": [-number]}))
@@ -303,11 +254,6 @@ class TestDeletesAndManifests:
         assert "; nothing to " in ill.run(command, "db.t").stdout
         assert keys(ill, "db.t") == all_keys
 
-    def test_reasons_of_dropped_deletes_are_told(self, ill: Lake) -> None:
-        page = ill.run("drop-dead-deletes", "db.t").stdout
-        assert page.startswith("db.t: dropped dead deletes.\n")
-        assert page.count("no older data file in its scope has keys in its spans") == 5
-
     def test_position_deletes_of_a_data_file_come_together(self, tmp_path: Path) -> None:
         table = keyed_table(tmp_path)
         table.append(rows("a", range(5)))
@@ -322,9 +268,6 @@ class TestDeletesAndManifests:
         assert "; nothing to rewrite" in lake.run(job, "db.t").stdout
         assert lake.json(job, "db.t", "--all")["added_delete_files_count"] == 1
         assert keys(lake, "db.t") == [("a", number, "x") for number in (0, 2, 4)]
-
-    def test_unknown_spec(self, ill: Lake) -> None:
-        assert ill.error("rewrite-manifests", "db.t", "--spec-id", "7")["message"].startswith("the table has no part")
 
 
 class TestConvertDeletes:
@@ -377,11 +320,6 @@ class TestExpireSnapshots:
         assert run.stdout.startswith("db.calendars: snapshots expired.\nsnapshots  2\n")
         assert snapshot_ids(lake) == before[:1]
 
-    def test_nothing_to_expire_is_not_asked_about(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-        answer(monkeypatch)
-        told = "db.calendars: no snapshot is old enough; nothing to expire.\n"
-        assert lake.run("expire-snapshots", TABLE).stdout == told
-
     def test_dry_run_ids_and_retention(self, lake: Lake) -> None:
         planned = lake.json("expire-snapshots", TABLE, "--older-than", "0s", "--dry-run")
         assert set(planned) == names(ExpireResult) | {"table"}
@@ -398,16 +336,6 @@ class TestExpireSnapshots:
         assert run.status == 2
         assert "--yes" in run.stderr
         assert snapshot_ids(lake) == before
-
-    @pytest.mark.parametrize(
-        ("age", "message"),
-        [
-            ("5 parsecs", "--older-than: '5 parsecs' is no age; write a number and s, m, h, d or w, such as 7d"),
-            ("yesterday", "--older-than: 'yesterday' is no time: write ISO 8601"),
-        ],
-    )
-    def test_bad_age(self, lake: Lake, age: str, message: str) -> None:
-        assert lake.error("expire-snapshots", TABLE, "--older-than", age)["message"].startswith(message)
 
 
 class TestRemoveOrphanFiles:
@@ -434,8 +362,7 @@ class TestRemoveOrphanFiles:
 def test_apply_retention(tmp_path: Path) -> None:
     """MT-107: asks first, shows the rules, and deletes nothing in a dry run."""
     lake = Lake(tmp_path / "lake")
-    with tf.open_catalog(str(lake.directory)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(lake.directory) as catalog:
         days = pa.table({"day": pa.array([0, 100_000], pa.date32())})
         table = catalog.create_table("db.days", days.schema, properties={"tableformat.retain": "day: 30 days"})
         table.append(days)
@@ -462,15 +389,6 @@ class TestMaintain:
         assert next(job for job in run["jobs"] if job["job"] == "compact")["result"]["plan"]["groups"]
         assert keys(ill, "db.t") == before
 
-    def test_text_and_choice_of_jobs(self, ill: Lake) -> None:
-        page = ill.run("maintain", "db.t", "--only", "convert-deletes,compact").stdout
-        lines = page.splitlines()
-        assert lines[0] == "db.t: maintained."
-        assert [line.split()[0] for line in lines[4:6]] == ["convert-deletes", "compact"]
-        assert "rewritten data files 6" in page
-        error = ill.error("maintain", "db.t", "--only", "compcat", "--yes")
-        assert error["message"] == "no job 'compcat'. Did you mean 'compact'?"
-
     def test_asks_before_files_go(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "--yes" in ill.run("maintain", "db.t").stderr
         before = head(ill, "db.t")
@@ -485,11 +403,6 @@ class TestMaintain:
         run = ill.run("maintain", "db.t", "--only", "rewrite-manifests,remove-orphan-files", "--yes")
         assert run.status == 1
         assert "gc.enabled" in run.stdout
-
-    def test_bad_budgets(self, ill: Lake) -> None:
-        message = ill.error("maintain", "db.t", "--time-budget", "soon", "--dry-run")["message"]
-        assert message.startswith("--time-budget: 'soon' is no duration; write a number and s, m, h, d or w")
-        assert ill.error("maintain", "db.t", "--byte-budget", "lots", "--dry-run")["message"].startswith("--byte-budg")
 
 
 class TestUpgrade:
@@ -544,11 +457,6 @@ class TestInterrupt:
         assert run.status == 130
         assert run.stderr == "Error: interrupted: nothing was committed; db.t is as it was.\n"
         assert head(ill, "db.t") == before
-
-    def test_dry_run(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.interrupt_at(monkeypatch, 0)
-        run = ill.run("convert-deletes", "db.t", "--dry-run")
-        assert (run.status, run.stderr) == (130, "Error: interrupted: nothing was changed.\n")
 
 
 def test_jobs_of_a_branch_leave_main_alone(tmp_path: Path) -> None:

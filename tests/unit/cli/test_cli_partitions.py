@@ -8,19 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from cli_lake import Lake, make_lake
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
-from tableformat.range_partitions.range_text import parse_range
 
 TABLE = "db.sales"
-SCHEMA = Schema(
-    NestedField(1, "ts", TimestampType(), required=True),
-    NestedField(2, "region", StringType(), required=True),
-    NestedField(3, "n", LongType(), required=True),
-)
 
 
 @pytest.fixture
@@ -62,14 +53,6 @@ def test_ranges_are_added_and_dropped_in_one_commit(lake: Lake) -> None:
     assert (document["dropped"], document["removed_row_count"]) == (["[2020, 2021)"], 2)
     listed = lake.run("partitions", TABLE, "-o", "json").document["partitions"]
     assert [each["partition"] for each in listed] == ["[2021, 2022)", "[2022, 2023)", "[2023, 2024)", "[2030, 2031)"]
-
-
-def test_what_cannot_be_is_told(lake: Lake) -> None:
-    run = lake.run("alter-partitions", TABLE, "--add", "[2021, 2022)")
-    assert run.status == 1
-    assert "[2021, 2022) cannot be added: [2020, 2024) exists already" in run.stderr
-    assert lake.run("alter-partitions", TABLE, "--add", "2021").status == 1
-    assert lake.run("alter-partitions", TABLE).status == 2
 
 
 def test_a_window_moves(lake: Lake) -> None:
@@ -114,32 +97,3 @@ def test_health_names_the_commands_and_maintain_moves_windows(tmp_path: Path) ->
     assert "advance-window" in page
     assert "removed data files 1" in page
     assert "advance-window db.days" not in lake.run("health", "db.days").stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "on", "wanted"),
-    [
-        ("[1, 5)", ["n"], tf.bound(1, 5)),
-        ("(1, 5]", ["n"], tf.bound(1, 5, lower_inclusive=False, upper_inclusive=True)),
-        ("[, 5)", ["n"], tf.bound(None, 5)),
-        ("(-inf, inf)", ["n"], tf.bound(None, None, lower_inclusive=False)),
-        ("VALUE = Asia", ["region"], tf.bound("Asia", "Asia", upper_inclusive=True)),
-        ("['a, b', 'c')", ["region"], tf.bound("a, b", "c")),
-        ("[(a, 1), (b))", ["region", "n"], tf.bound(("a", 1), ("b",))),
-    ],
-)
-def test_ranges_as_text(text: str, on: list[str], wanted: tf.Bound) -> None:
-    """RP-2"""
-    assert parse_range(text, on, SCHEMA) == wanted
-
-
-@pytest.mark.parametrize("text", ["", "1, 5", "[1)", "[1, 2, 3)", "[x, 5)"])
-def test_text_that_is_no_range(text: str) -> None:
-    with pytest.raises(InvalidArgumentError):
-        parse_range(text, ["n"], SCHEMA)
-
-
-def test_partitions_are_queried(lake: Lake) -> None:
-    """RP-27"""
-    document = lake.json("query", 'SELECT "partition", record_count AS n FROM db."sales$range_partitions" WHERE n > 0')
-    assert document["rows"] == [{"partition": "[2020, 2021)", "n": 2}, {"partition": "[2021, 2022)", "n": 1}]

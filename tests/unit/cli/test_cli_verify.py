@@ -10,8 +10,6 @@ import pytest
 from cli_lake import TABLE, Lake, make_lake
 from damaged_tables import alter_entries, path_of
 
-from tableformat.display import verification as page
-from tableformat.maintenance.verification.findings import Severity, VerificationFinding, VerifyResult
 from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
@@ -95,29 +93,3 @@ def test_repair(lake: Lake) -> None:
     assert delete.file_path in [each["file"] for each in document["repaired"]]
     assert [each["kind"] for each in document["findings"] if each["kind"] == "dead-delete"] == []
     assert lake.run("verify", TABLE, "--dry-run").status == 2
-
-
-def test_many_findings_of_a_kind_are_cut_short() -> None:
-    found = tuple(
-        VerificationFinding(kind="missing-file", severity=Severity.ERROR, file=f"f{n}", what="Gone.", next_step="Cry.")
-        for n in range(25)
-    )
-    result = VerifyResult(
-        table="db.t",
-        branch="side",
-        deep=False,
-        snapshot_count=1,
-        manifest_count=1,
-        data_file_count=25,
-        delete_file_count=0,
-        findings=found,
-    )
-    from rich.console import Console
-
-    console = Console(width=100)
-    with console.capture() as captured:
-        console.print(page.render_verification(result))
-    text = captured.get()
-    assert "branch side" in text
-    assert ("- f19" in text, "- f20" in text) == (True, False)
-    assert "and 5 more" in text

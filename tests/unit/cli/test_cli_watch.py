@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from cli_lake import TABLE, Lake, make_lake
 from maintenance_tables import rows
-from rich.console import Console
 
 import tableformat as tf
 from tableformat.cli import watch
-from tableformat.cli.output import Output
 from tableformat.cli.session import Session
 from tableformat.errors import CommitInterruptedError, NamespaceNotFoundError, StorageError
 from tableformat.maintenance.maintenance import Maintenance
@@ -157,12 +155,3 @@ def test_upkeep_does_once_what_is_due(lake: Lake) -> None:
 def test_what_watching_excludes_is_refused(lake: Lake, arguments: tuple[str, ...]) -> None:
     done = lake.run("maintain", *arguments)
     assert (done.status, done.stdout) == (2, "")
-
-
-def test_watch_says_on_a_screen_what_it_looks_at(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It prints nothing while nothing is due."""
-    monkeypatch.setattr(Output, "progress_console", lambda _self: Console())
-    done = lake.run("maintain", "--watch", "--for", "0s", "--interval", "2s")
-    assert (done.status, done.stderr) == (0, "Looking at the tables of the catalog every 2 s. Ctrl-C ends it.\n")
-    named = lake.run("maintain", "db.empty", "--watch", "--for", "0s", "--interval", "2s")
-    assert named.stderr == "Looking at 1 table every 2 s. Ctrl-C ends it.\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.commit.cancellation import cancelled_when
@@ -31,8 +32,7 @@ CHANGES: dict[str, Callable[[tf.Table], object]] = {
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """Three data files, and a range delete of a row."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"])
     for n in range(3):
         created.append(pa.table({"id": [n, 10 + n], "v": ["a", "b"]}, schema=SCHEMA))
@@ -44,7 +44,7 @@ def table(tmp_path: Path) -> tf.Table:
 def test_cancelled_change_commits_nothing(table: tf.Table, change: str) -> None:
     """MT-62: the metadata file is the same one, and no data file was left."""
     before, files = table.iceberg.metadata_location, data_files(table)
-    with pytest.raises(OperationCancelledError, match="cancelled by its caller"), cancelled_when(lambda: True):
+    with pytest.raises(OperationCancelledError), cancelled_when(lambda: True):
         CHANGES[change](table)
     assert table.refresh().iceberg.metadata_location == before
     assert data_files(table) == files

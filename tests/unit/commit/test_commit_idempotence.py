@@ -98,36 +98,12 @@ def test_which_ids_are_applied(stored: int | str, batch_id: int | str, applied: 
     assert is_applied(AppliedBatch(stored, 1, 1), batch_id) is applied
 
 
-def test_nothing_stored_nothing_applied() -> None:
-    assert not is_applied(None, 0)
-
-
-AWKWARD = ["app", "a.b", "query=1; DROP", "línea\n2", "100%", "%2E", "日本", "/x/y?z#w", " "]
-
-
-def test_every_name_survives_and_no_two_collide() -> None:
-    """CP-14: dots separate the parts of the property's name, so the ref has none left in it."""
-    properties: dict[str, str] = {}
-    pairs = [(ref, app) for ref in ("main", "a", "a.b", "a%2Eb", "ä/ö") for app in AWKWARD]
-    for number, (ref, app) in enumerate(pairs):
-        properties |= remember_batch(ref, BatchName(app, number), number, 0)
-    assert len(properties) == len(pairs)
-    assert all(name.isascii() and name.isprintable() for name in properties)
-    for number, (ref, app) in enumerate(pairs):
-        assert applied_batch(properties, ref, app) == AppliedBatch(number, number, 0)
-    assert set(remembered_batches(properties, "a.b")) == set(AWKWARD)
-
-
 def test_names_of_rolled_back_snapshots() -> None:
     properties = remember_batch("main", BatchName("one", 1), 11, 0) | remember_batch(
         "main", BatchName("two", "x"), 12, 0
     )
     assert batches_of_snapshots(properties, "main", {12, 13}) == [property_name("main", "two")]
     assert batches_of_snapshots(properties, "ingest", {11, 12}) == []
-
-
-def test_readable_property_name() -> None:
-    assert property_name("main", "orders job") == "tableformat.txn.main.orders job"
 
 
 @pytest.mark.parametrize(
@@ -166,11 +142,3 @@ def test_names_of_records_are_those_of_the_specification() -> None:
     record = remember_batch("a.b", BatchName("app.1/ä", 7), 5, 6)
     assert remembered_batches(record, "a.b") == {"app.1/ä": AppliedBatch(7, 5, 6)}
     assert remembered_batches(record, "a") == {}
-
-
-def test_a_record_that_is_none_is_named() -> None:
-    """CP-14: nothing is committed past it."""
-    name = property_name("main", "app")
-    for broken in ("7", "{}", '{"batch-id": [7], "snapshot-id": 1, "time-ms": 1}'):
-        with pytest.raises(InvalidArgumentError, match=r"'tableformat\.txn\.main\.app' holds .* no record of a batch"):
-            remembered_batches({name: broken}, "main")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from commit_tables import (
     range_delete,
     reachable_metadata_files,
 )
+from new_lakes import new_lake
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
@@ -33,12 +32,10 @@ import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind
 from tableformat.commit.manifest_merge import choose_bins, merge_small_manifests
-from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
-from tableformat.metadata.snapshot_choice import head_view
 from tableformat.testing.table_rows import live_values
 
 
@@ -206,29 +203,6 @@ def test_a_manifest_list_names_the_parent_of_its_snapshot(table: Table) -> None:
     assert parents == ["null", str(table.metadata.snapshots[0].snapshot_id)]
 
 
-def test_the_id_of_a_snapshot_is_positive_and_new(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other readers take 0 and -1 for none."""
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    drawn = iter([0, table.metadata.snapshots[0].snapshot_id, 1, 2])
-    monkeypatch.setattr(secrets, "randbits", lambda bits: next(drawn) if bits == 63 else 0)
-    assert SnapshotProducer(table.metadata, {}).snapshot_id == 1
-
-
-def test_a_manifest_of_an_earlier_attempt_serves_the_same_change_alone(table: Table) -> None:
-    """CP-2, CP-16: a change that is planned again for each attempt removes other files."""
-    table = commit_change(table, append(*(data_file(table, f"{name}.parquet") for name in "abc"))).table
-    producer = SnapshotProducer(table.metadata, {})
-    head = head_view(table.metadata, table.io, "main")
-    for leaving in "aba":
-        change = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(committed(table, f"{leaving}.parquet"),))
-        (rewritten,) = read_manifest_list(table.io, producer.produce(head, change).manifest_list)
-        statuses = {
-            entry.file.file_path[-9]: entry.status for entry in read_manifest(table.io, rewritten, table.metadata)
-        }
-        assert [name for name, status in statuses.items() if status is EntryStatus.DELETED] == [leaving]
-    assert len([path for path in producer.written_locations if "-m" in path]) == 2
-
-
 def test_files_that_were_alone_in_their_manifests_leave_together(table: Table) -> None:
     """CP-16: a stream commits a manifest for each checkpoint, and a conversion takes the deletes out of all of them."""
     for name in "abc":
@@ -305,34 +279,6 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
     assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
 
 
-@pytest.mark.parametrize("stated", [None, "", "many", "-1"])
-def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table, stated: str | None) -> None:
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    table = commit_change(table, delete_blindly(range_delete(table, "r.parquet"))).table
-    snapshot = table.metadata.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    # The catalog's own parsed metadata: as if a writer that keeps no totals, or other ones, had made the snapshot.
-    snapshot.summary.additional_properties.pop("total-records")
-    if stated is not None:
-        snapshot.summary.additional_properties["total-records"] = stated
-    counted = summary(commit_change(table, append(data_file(table, "b.parquet"))).table)
-    assert {name: text for name, text in counted.items() if name.startswith("total-")} == {
-        "total-data-files": "2",
-        "total-delete-files": "1",
-        "total-records": "2",
-        "total-files-size": "2500",
-        "total-position-deletes": "0",
-        "total-equality-deletes": "1",
-    }
-
-
-def test_a_snapshot_has_the_time_of_its_commit(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: 4_000_000_000_123_456_789)
-    table = commit_change(table, append(data_file(table, "a.parquet"))).table
-    assert table.metadata.snapshots[-1].timestamp_ms == 4_000_000_000_123
-
-
 def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that was set back must not make `as_of` skip snapshots."""
     first = commit_change(table, append(data_file(table, "a.parquet")))
@@ -366,8 +312,7 @@ def rewrite_old_partitions(found: tf.Table) -> None:
 
 def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path) -> None:
     """FM-30: the newest schema that has the source column determines the type of its partition values."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         found = partitioned_by_a_dropped_column(catalog, "t", pa.int32(), [1])
         with found.update_schema() as update:
             update.update_column("p", LongType())
@@ -379,15 +324,3 @@ def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path
         assert live_values(found, "id") == [2, 3]
         assert {row["partition"]["p"] for row in found.inspect.files().to_pylist()} == {2**40, None}
         assert found.verify(deep=True).findings == ()
-
-
-def test_partitions_of_a_dropped_column_are_none_of_another_tables(tmp_path: Path) -> None:
-    """Two tables with equal current schemas and specs, but different dropped columns."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
-        for name, column, values in (("a", pa.int32(), [1, 1]), ("b", pa.string(), ["x", "x"])):
-            found = partitioned_by_a_dropped_column(catalog, name, column, values)
-            drop_partition_source(found)
-            rewrite_old_partitions(found)
-            assert live_values(found, "id") == [2]
-            assert [row["partition"]["p"] for row in found.inspect.files().to_pylist()] == values[:1]

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from commit_tables import FAST_RETRIES, FaultyCatalog, append, data_file, live, new_table
@@ -124,13 +124,6 @@ def test_damaged_file_costs_no_more_than_the_order(path: str, content: bytes) ->
 
 
 @needs_locks
-def test_a_writer_alone_makes_no_file(tmp_path: Path) -> None:
-    table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
-    commit_change(table, append(data_file(table, "a.parquet")))
-    assert not (tmp_path / "lake" / "catalog.db-queue").exists()
-
-
-@needs_locks
 def test_who_comes_while_others_wait_queues_at_once(tmp_path: Path) -> None:
     """CP-26: and commits when it is its turn, at the first attempt."""
     catalog = EmbeddedCatalog.at(tmp_path / "lake")
@@ -186,42 +179,6 @@ def test_file_system_without_locks_is_said_and_done_without(
     catalog.before = lose_once
     assert commit_change(table, append(data_file(table, "a.parquet"))).attempts == 2
     assert "wait for random times instead: [Errno 37] No locks available" in caplog.text
-
-
-def test_catalog_without_a_file_has_no_queue(tmp_path: Path) -> None:
-    catalog = EmbeddedCatalog(uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
-    assert catalog.commit_queue(uuid4()) is None
-
-
-@needs_locks
-def test_who_comes_at_the_same_moment_gets_the_next_ticket(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-26: both saw a free ticket, and one of them took it first."""
-    queue = CommitQueue(path, TABLE)
-    first = queue.take()
-    with monkeypatch.context() as unseen:
-        unseen.setattr(commit_queue, "_holder", lambda *_arguments: None)
-        second = queue.take()
-        third = queue.take()
-    assert [ticket.is_first() for ticket in (first, second, third)] == [True, False, False]
-    first.give_back()
-    assert [ticket.is_first() for ticket in (second, third)] == [True, False]
-    second.give_back()
-    assert third.is_first()
-    third.give_back()
-    assert not queue.is_busy()
-
-
-@needs_locks
-def test_a_lock_that_cannot_be_had_for_another_reason_is_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-26: on a file system without locks, the writer continues without the queue."""
-
-    def no_locks(*_arguments: object) -> tuple[int, int]:
-        raise OSError(errno.ENOLCK, "no locks")
-
-    monkeypatch.setattr(commit_queue, "_holder", lambda *_arguments: None)
-    monkeypatch.setattr(commit_queue, "_fcntl", no_locks)
-    with pytest.raises(OSError, match="no locks"):
-        CommitQueue(path, TABLE).take()
 
 
 @needs_locks

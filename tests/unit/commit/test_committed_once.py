@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from long_forms import every
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit import committed_once
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
@@ -27,11 +28,10 @@ from tableformat.testing.table_rows import live_values
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 and 2."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     properties = {**FAST_RETRIES, "format-version": request.param}
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
     created.append(rows_of(1, 2))
@@ -65,7 +65,7 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
     first = table.commit(write, staged)
     SINCE[since](table)
     before = live_values(table.refresh(), "id")
-    with pytest.raises(AlreadyCommittedError, match=r"2 of the staged files .* snapshot \d+") as raised:
+    with pytest.raises(AlreadyCommittedError) as raised:
         table.commit(write, pickle.loads(pickle.dumps(staged)))
     assert sorted(raised.value.file_paths) == sorted(path for each in staged for path in each.file_paths)
     assert since == "expired" or raised.value.snapshot_id == first.snapshot_id
@@ -83,7 +83,7 @@ def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: 
     table.maintenance.compact(rewrite_all=True)
     table.append(rows_of(11))
     table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    with pytest.raises(AlreadyCommittedError, match="2 of the staged files may have been committed") as raised:
+    with pytest.raises(AlreadyCommittedError) as raised:
         table.commit(write, staged)
     assert (raised.value.snapshot_id is not None) is is_tagged
     assert len(raised.value.file_paths) == 2
@@ -108,7 +108,7 @@ def test_one_of_them_was_committed(table: tf.Table) -> None:
     write = table.new_write()
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
     table.commit(write, staged[:1])
-    with pytest.raises(AlreadyCommittedError, match="1 of the staged files"):
+    with pytest.raises(AlreadyCommittedError):
         table.commit(write, staged)
     table.commit(write, staged[1:])
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4]
@@ -146,24 +146,6 @@ def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: t
     assert table.catalog is not None
     table.catalog.load_table("db.t", branch="b").commit(write, staged)
     assert live_values(table.refresh(), "id") == live_values(table.refresh(), "id", branch="b") == [1, 2, 3]
-
-
-def test_only_what_was_committed_since_the_write_began_is_read(
-    table: tf.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CP-23: the cost of a commit does not depend on the size of the table."""
-    for number in range(10, 30):
-        table.append(rows_of(number))
-    read: list[int] = []
-    monkeypatch.setattr(
-        committed_once, "_paths_of", lambda *arguments: read.append(arguments[2].sequence_number) or frozenset()
-    )
-    for number in range(3):
-        write = table.new_write()
-        staged = write.write(rows_of(100 + number))
-        table.append(rows_of(200 + number))
-        table.commit(write, [staged])
-    assert read == [22, 24, 26]
 
 
 # -- tables of writers that did it all the same
@@ -242,18 +224,6 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     assert live_values(table.refresh(), "id") == [2, 2]
     table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0", allow_outside=True)
     assert live_values(table.refresh(), "id") == [5]
-
-
-def test_an_empty_table_has_lost_no_history(table: tf.Table) -> None:
-    """CP-34, CP-55: its first snapshot is newer than the files, and no earlier one has expired."""
-    assert table.catalog is not None
-    empty = table.catalog.create_table("db.empty", table.schema, key=table.key)
-    write = empty.new_write()
-    staged = [write.write(rows_of(1))]
-    empty.append(rows_of(2))
-    Path(local_path(staged[0].file_paths[0]) or "").unlink()
-    with pytest.raises(InvalidArgumentError, match="Stage the rows again"):
-        empty.commit(write, staged)
 
 
 def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from new_lakes import new_lake
 from pyiceberg.types import LongType, StringType
 
 import tableformat as tf
@@ -23,8 +24,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int32(), nullable=False), ("n", pa.int32()
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 3; n is ten times as much."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     properties = {**FAST_RETRIES, "format-version": request.param}
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
     created.append(rows_of(1, 2, 3))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.commit.environment import set_environment
 
 
@@ -19,8 +19,7 @@ def nothing_said() -> Iterator[None]:
 
 
 def test_every_snapshot_of_the_process_says_it_and_a_commit_may_say_otherwise(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
     rows = pa.table({"id": [1]})
     table.append(rows)

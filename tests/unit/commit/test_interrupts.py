@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import pickle
 import shutil
 import subprocess
 import sys
@@ -199,6 +198,7 @@ def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
             break
 
 
+@pytest.mark.slow
 def test_a_process_that_is_told_to_exit_in_a_commit_exits(tmp_path: Path) -> None:
     """CP-51: the exit from a signal handler used to become an ordinary error, which services log before they
     continue."""
@@ -222,13 +222,6 @@ print("went on")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, ""), done.stderr
-
-
-def test_the_error_of_an_exit_is_pickled_with_its_code() -> None:
-    """CP-51: jobs have workers in other processes."""
-    error = pickle.loads(pickle.dumps(CommitExitError("who knows", 7)))
-    assert (str(error), error.code, error.status) == ("who knows", 7, 7)
-    assert [CommitExitError("who knows", code).status for code in (None, "text")] == [0, 1]
 
 
 def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
-from long_forms import crossed
+from long_forms import crossed, every
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, DuplicateKeyError
@@ -38,11 +39,10 @@ MOVES: dict[str, Callable[[tf.Table, int], Any]] = {
 }
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """The branch b with ids 1 to 3 in one file, and `main`, which has no writer."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     properties = {**FAST_RETRIES, "format-version": request.param}
     main = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
     main.append(rows_of(1, 2, 3))
@@ -112,7 +112,7 @@ def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None
 
     with (
         interrupted_by(moved_back(table, "positions", move)),
-        pytest.raises(CommitConflictError, match=r"moved to where \d+ is not in its history"),
+        pytest.raises(CommitConflictError),
     ):
         fill_and_delete()
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]

@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
@@ -75,8 +76,7 @@ def test_two_writers_with_opposite_orders_commit_all_their_batches(tmp_path: Pat
     """CP-74, CP-79: each has its own connection, and both tables have every batch."""
     names = ("db.orders", "db.lines")
     schema = pa.schema([pa.field("batch", pa.string(), nullable=False)])
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         for name in names:
             catalog.create_table(name, schema, key=["batch"], properties=FAST_RETRIES)
 

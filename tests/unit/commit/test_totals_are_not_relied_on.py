@@ -69,16 +69,6 @@ def test_conversion_finds_the_deletes(tmp_path: Path, stated: Change) -> None:
     assert not any(is_keyed(delete) for delete in live_delete_files(table))
 
 
-def test_upkeep_and_jobs_find_the_deletes(tmp_path: Path, stated: Change) -> None:
-    table = pending(tmp_path, stated)
-    with stating(stated):
-        table.maintenance.merge_range_deletes()
-        table.maintenance.compact(rewrite_all=True)
-        table.maintenance.drop_dead_deletes()
-    assert live_tuples(table.refresh()) == LEFT
-    assert live_delete_files(table) == []
-
-
 def test_publishing_shows_no_keyed_delete(tmp_path: Path, stated: Change) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
@@ -89,18 +79,3 @@ def test_publishing_shows_no_keyed_delete(tmp_path: Path, stated: Change) -> Non
     main.refresh().maintenance.publish()
     assert live_tuples(main.refresh()) == [("a", number, "x") for number in range(10) if number != 3]
     assert not any(is_keyed(delete) for delete in live_delete_files(main))
-
-
-def test_the_next_commit_counts_what_a_parent_lacks(tmp_path: Path, stated: Change) -> None:
-    """FM-18: so the protection of engines that count from summaries is back; wrong totals are named by a
-    verification."""
-    table = pending(tmp_path, stated)
-    table.append(rows("b", [1]))
-    snapshot = table.refresh().metadata.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    totals = snapshot.summary.additional_properties
-    if stated is without_totals:
-        assert (totals["total-records"], totals["total-equality-deletes"]) == ("5", "2")
-    else:
-        assert "wrong-total" in {each.kind.value for each in table.verify().findings}

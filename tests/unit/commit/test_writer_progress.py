@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.commit.writer_progress import PROGRESS_KEYS
 
 PROGRESS = {
@@ -27,14 +28,14 @@ PROGRESS = {
     "automq.commit.id": "5e5b3c2e-7c2f-4a39-9d0c-1c5e8e0b4b52",
     "automq.watermark": "100",
 }
+
+
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(tmp_path)
 
 
 def written_by_a_stream(catalog: Catalog, version: str = "2") -> Table:
@@ -135,13 +136,6 @@ def test_connectors_of_kafka_have_progress_of_their_own(catalog: Catalog) -> Non
     table.append(ROWS)
     found = {name: value for name, value in summary_of(table).items() if name.startswith("kafka.connect.")}
     assert found == {name: PROGRESS[name] for name in PROGRESS if name.startswith("kafka.")} | stated
-
-
-def test_a_commit_that_states_one_key_of_spark_states_all(catalog: Catalog) -> None:
-    """LK-12: an epoch without its query would be attributed to the older query."""
-    table = written_by_a_stream(catalog)
-    table.append(ROWS, snapshot_properties={"spark.sql.streaming.queryId": "another"})
-    assert "spark.sql.streaming.epochId" not in progress_of(table)
 
 
 def test_the_mark_of_a_conversion_by_flink_is_not_repeated(catalog: Catalog) -> None:

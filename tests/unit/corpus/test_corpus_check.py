@@ -10,14 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from tableformat.cli.main import app
-from tableformat.corpus.answers import Answer, Verdict, judge, parse_answer
+from tableformat.corpus.answers import Answer, Verdict, judge
 from tableformat.corpus.cases import choose_cases, read_cases
 from tableformat.corpus.check import READERS, Reader, check
-from tableformat.corpus.matrix import Matrix, render_markdown, reproduction
 from tableformat.corpus.rules import read_rules
 from tableformat.corpus.specification import specification_directory
 from tableformat.corpus.write import WrittenCase, write_corpus
-from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.errors import UnknownOptionError
+
+pytestmark = pytest.mark.slow
 
 WANTED = ("null-matches-null-and-nothing-else", "a-path-matches-character", "with-other-bytes", "every-verb-works")
 FAKE = """
@@ -88,13 +89,6 @@ def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCa
     assert "not of its column's type" in str(wrong.detail)
 
 
-def test_lines_that_are_no_answer_are_passed_over() -> None:
-    assert parse_answer("WARN {") is None
-    assert parse_answer("{broken") is None
-    assert parse_answer('{"rows": 1}') is None
-    assert parse_answer(' {"rows": [], "reader": "R 1"}') == Answer(rows=[], reader="R 1")
-
-
 def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Path) -> None:
     cases = [case for case in written if "null-matches" in case.id]
     dying = check(reader(fake, "dies"), [*cases, *written[2:4]], tables_per_process=4)
@@ -110,35 +104,12 @@ def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Pa
     assert found[1].detail == "no answer within 1 seconds."
 
 
-def test_a_reader_that_reads_nothing_is_not_set_up(written: list[WrittenCase], fake: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="refused every table that has no deletes: cannot"):
-        check(reader(fake, "refuses"), written, tables_per_process=20)
-    with pytest.raises(InvalidArgumentError, match="answered for none of the tables: the process ended with status 1"):
-        check(Reader("none", (sys.executable, "-c", "raise SystemExit('nothing here')")), written[:1])
-    with pytest.raises(InvalidArgumentError, match="cannot be started"):
-        check(Reader("none", ("/no/such/reader",)), written)
-
-
 def test_readers_are_named_or_commands() -> None:
     assert Reader.parse("polars").command[1:] == (str(READERS / "read_tables.py"), "polars")
     assert Reader.parse("My-Engine.1=bin/read --all").command == ("bin/read", "--all")
     assert Reader.parse("env A=1 {readers}/x").command == ("env", "A=1", f"{READERS}/x")
-    with pytest.raises(UnknownOptionError, match="Did you mean 'polars'"):
+    with pytest.raises(UnknownOptionError):
         Reader.parse("polar")
-
-
-def test_the_matrix_shows_failures_with_their_command(written: list[WrittenCase], fake: Path) -> None:
-    cases = tuple(case for case in written if "null-matches" in case.id or "every-verb" in case.id)
-    result = check(reader(fake, "answers"), cases, tables_per_process=20)
-    matrix = Matrix(cases, (result,))
-    failed = [case.id for case, _, _ in matrix.failures()]
-    assert failed == [case.id for case in cases if "every-verb" in case.id]
-    text = render_markdown(matrix)
-    assert "| fake | 2 | 0 | 2 | 0 |" in text
-    assert reproduction(cases[-1], result) in text
-    document = matrix.to_dict()
-    assert [each["id"] for each in document["cases"]] == [case.id for case in cases]
-    assert document["cases"][0]["results"]["fake"]["verdict"] == "right"
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -173,34 +144,3 @@ def test_a_reader_that_is_not_there_is_left_out_where_that_is_asked_for(fake: Pa
     assert [each["name"] for each in json.loads(stdout)["readers"]] == ["fake"]
     assert "the reader gone cannot be started" in stderr
     assert "the reader ends answered for none of the tables" in stderr
-
-
-def test_a_reader_that_only_ends_is_not_started_for_each_table(written: list[WrittenCase], tmp_path: Path) -> None:
-    starts = tmp_path / "starts"
-    script = tmp_path / "ends.py"
-    script.write_text(f"open({str(starts)!r}, 'a').write('x')")
-    with pytest.raises(InvalidArgumentError, match="answered for none"):
-        check(reader(script, "ends"), written)
-    assert len(starts.read_text()) == 3 < len(written)
-
-
-def test_readers_that_were_measured_before_are_added(tmp_path: Path, fake: Path) -> None:
-    arguments = ["corpus", "check", "--case", "null-matches-null"]
-    second = ["--reader", f"second={sys.executable} {fake} reads"]
-    measured = tmp_path / "measured.json"
-    measured.write_text(run(*arguments, *second, "-o", "json")[1])
-    added = ["--results", str(measured), "--reader", "tableformat"]
-    status, stdout, stderr = run(*arguments, *added, "-o", "json")
-    assert status == 0, stderr
-    document = json.loads(stdout)
-    assert [each["name"] for each in document["readers"]] == ["second", "tableformat"]
-    assert {each["results"]["second"]["verdict"] for each in document["cases"]} == {"right"}
-    status, _, stderr = run("corpus", "check", "--case", "every-verb-works", "--results", str(measured))
-    assert status != 0
-    assert "has no results for" in stderr
-
-
-def test_a_check_needs_readers() -> None:
-    status, _, stderr = run("corpus", "check")
-    assert status == 2
-    assert "--reader" in stderr

@@ -6,12 +6,10 @@ import math
 import struct
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.types import BinaryType, DoubleType, LongType, PrimitiveType, StringType, TimestampType
 
 from tableformat.deletes.spans.bounds import entry_bounds
-from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 
@@ -78,15 +76,6 @@ def test_long_text_is_truncated_outwards() -> None:
     assert (lower, upper) == ({1: b"customer-account"}, {1: b"customer-accounu"})
 
 
-def test_no_spans_have_no_bounds() -> None:
-    assert entry_bounds(SpanArray.empty(KEY)) == ({}, {})
-
-
-def test_null_beside_an_open_side_does_not_pin_its_column() -> None:
-    """FM-15, RD-10: every (text, number) lies above (null, 5), also (text, 0), whose number is below 5."""
-    assert entry_bounds(span_of_bounds(KEY, (None, 5), None)) == ({}, {})
-
-
 def test_floats_are_bounded_by_their_values_and_zeros_by_both_zeros() -> None:
     """FM-15, RD-10: -0.0 sorts before 0.0, and readers of bounds take them for one."""
     key = key_of(DoubleType())
@@ -107,11 +96,3 @@ def test_bytes_that_cannot_be_truncated_upwards_have_no_upper_bound() -> None:
     """FM-15, RD-10: nothing of sixteen bytes is above."""
     spans = spans_of_prefixes(key_of(BinaryType()), pa.table({"k": [b"\xff" * 40]}))
     assert entry_bounds(spans) == ({1: b"\xff" * 16}, {})
-
-
-def test_what_lies_beyond_the_depth_of_a_cut_bounds_nothing() -> None:
-    """FM-15: arrays of cuts may hold anything there, as files of other writers do."""
-    columns = (pa.array(["a", "a"], pa.large_string()), pa.array([3, 7], pa.int64()))
-    depth = np.array([1, 2], np.int8)
-    cuts = [CutArray(KEY, columns, depth, np.full(2, after)) for after in (False, True)]
-    assert entry_bounds(SpanArray(KEY, cuts[0], cuts[1], None)) == ({1: b"a"}, {1: b"a"})

@@ -53,12 +53,6 @@ def key_of(key_type: PrimitiveType) -> KeyColumns:
     return KeyColumns((1,), ("k",), (key_type,))
 
 
-def test_bounds_of_all_columns_are_one_cut_a_side() -> None:
-    """RD-10."""
-    bounds = key_bounds(data_file(lower=("a", 1), upper=("b", 7)), KEY)
-    assert bounds == KeyBounds(encode_values(("a", 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff")
-
-
 def test_an_entry_may_state_nothing_of_its_columns() -> None:
     """RD-10."""
     assert key_bounds(data_file(lower_bounds=None, upper_bounds=None), KEY) == OPEN
@@ -187,29 +181,6 @@ def test_row_written_with_its_range_delete_stays_visible() -> None:
     coverage, spans = classify(prefixes("a", number=4), data_file(lower=("a", 1), upper=("a", 2), number=4))
     assert coverage is Coverage.CLEAN
     assert len(spans) == 0
-
-
-def test_many_files_get_the_verdicts_that_each_gets_alone() -> None:
-    """RD-10."""
-    fragments = skyline(
-        SpanArray.concat([prefixes("b", "d", number=3), prefixes("c", number=7), prefixes("b", number=6)])
-    )
-    files = [
-        data_file(lower=(low, 0), upper=(high, 9), number=number)
-        for low in "abcde"
-        for high in "abcde"
-        if low <= high
-        for number in (2, 3, 6, 7)
-    ]
-    for (coverage, spans), data in zip(classify_many(fragments, files), files, strict=True):
-        alone, alone_spans = classify(fragments, data)
-        assert coverage is alone
-        assert spans.lower.encoded.equals(alone_spans.lower.encoded)
-
-
-def test_no_fragments_leave_every_file_clean() -> None:
-    coverages = classify_many(SpanArray.empty(KEY), [data_file(), data_file()])
-    assert [coverage for coverage, _ in coverages] == [Coverage.CLEAN, Coverage.CLEAN]
 
 
 def test_older_fragment_between_newer_ones_is_left_out() -> None:

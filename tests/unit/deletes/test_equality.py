@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from pyiceberg.types import (
-    BooleanType,
-    DecimalType,
     DoubleType,
     FixedType,
-    IntegerType,
     LongType,
     PrimitiveType,
     StringType,
@@ -48,11 +43,6 @@ def survivors(keys: EqualityKeys, rows: Rows, data_sequence_number: int = 1) -> 
     return [row for row, is_deleted in zip(rows, mask.tolist(), strict=True) if not is_deleted]
 
 
-def test_a_row_that_equals_a_key_in_every_column_is_deleted() -> None:
-    keys = keys_of([LongType(), StringType()], ([(1, "a"), (2, "b")], 2))
-    assert survivors(keys, [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a")]) == [(1, "b"), (2, "a"), (3, "a")]
-
-
 def test_null_matches_null_and_nothing_else() -> None:
     """DA-4"""
     keys = keys_of([LongType(), StringType()], ([(1, None), (None, "b"), (None, None)], 2))
@@ -67,15 +57,6 @@ def test_a_row_written_with_its_equality_delete_stays() -> None:
     assert survivors(keys, [(1,)], data_sequence_number=4) == []
 
 
-def test_the_newest_delete_of_a_key_counts() -> None:
-    """DA-2: the keys above its own number apply to a data file."""
-    keys = keys_of([LongType()], ([(1,), (2,)], 7), ([(1,), (3,), (3,)], 3))
-    assert len(keys) == 3
-    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=3) == [(3,)]
-    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=2) == []
-    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=7) == [(1,), (2,), (3,)]
-
-
 def test_floats_match_by_value() -> None:
     """DA-5: written by others, because this library does not write them."""
     keys = keys_of([DoubleType()], ([(-0.0,), (float("nan"),)], 2))
@@ -86,19 +67,6 @@ def test_bytes_and_strings_match_to_the_last_zero_byte() -> None:
     keys = keys_of([StringType(), FixedType(2)], ([("a\0", b"\0\0"), ("", b"a\0")], 2))
     rows = [("a\0", b"\0\0"), ("a", b"\0\0"), ("", b"a\0"), ("", b"\0a")]
     assert survivors(keys, rows) == [("a", b"\0\0"), ("", b"\0a")]
-
-
-def test_many_columns_of_many_kinds_match_together() -> None:
-    types = [BooleanType(), DecimalType(38, 2), IntegerType(), StringType()]
-    keys = keys_of(types, ([(True, Decimal("1.00"), 3, "x"), (None, None, None, None)], 2))
-    rows = [
-        (True, Decimal("1.00"), 3, "x"),
-        (False, Decimal("1.00"), 3, "x"),
-        (True, Decimal("1.01"), 3, "x"),
-        (True, Decimal("1.00"), None, "x"),
-        (None, None, None, None),
-    ]
-    assert survivors(keys, rows) == rows[1:4]
 
 
 def test_values_of_two_keys_do_not_mix() -> None:
@@ -114,11 +82,6 @@ def test_rows_that_few_columns_rule_out_are_found_in_the_others() -> None:
     keys = keys_of([LongType(), StringType()], ([(7, "s1007"), (7, "s2008"), (8, "s9008")], 2))
     found = keys.deleted_rows(columns_of(rows, keys.types), 1)
     assert found.tolist() == [1007, 9008]
-
-
-def test_no_keys_delete_nothing() -> None:
-    assert survivors(keys_of([LongType()], ([], 2)), [(1,), (None,)]) == [(1,), (None,)]
-    assert keys_of([LongType()], ([], 2)).value_bounds_by_column == (None,)
 
 
 def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
@@ -137,17 +100,3 @@ def test_hulls_hold_every_value() -> None:
     text, floating = keys.value_bounds_by_column
     assert (text.has_null, floating) == (True, None)
     assert (text.lower, text.upper) == (b"\x02a\x00\xff\x00\x01", b"\x02b\x00\x01\xff")
-
-
-def test_numbers_of_one_column_keys_stay_with_their_keys() -> None:
-    keys = keys_of([LongType()], ([(5,), (1,)], 3), ([(9,)], 4))
-    by_value = dict(zip(keys.columns[0].to_pylist(), keys.newest.tolist(), strict=True))
-    assert by_value == {5: 3, 1: 3, 9: 4}
-    assert keys.newer_than(3).tolist() == [number > 3 for number in keys.newest.tolist()]
-    assert isinstance(keys.newer_than(3), np.ndarray)
-
-
-@pytest.mark.parametrize("row_count", [0, 1])
-def test_small_inputs_keep_their_shape(row_count: int) -> None:
-    keys = keys_of([LongType(), StringType()], ([(1, "a")], 2))
-    assert survivors(keys, [(1, "b")] * row_count) == [(1, "b")] * row_count

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pickle
-import random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from pyiceberg.types import LongType
 
-from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.cuts import CutArray, cut_before
 from tableformat.deletes.spans.fragment_range import FragmentRange, Skyline, spans_of
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.deletes.spans.touching import SearchableSpans, touching_many
 from tableformat.keys.key_columns import KeyColumns
 
 KEY = KeyColumns((1,), ("id",), (LongType(),))
@@ -71,50 +67,3 @@ def test_ranges_of_several_files_are_joined_apart() -> None:
     assert list(map(intervals_of, found)) == [
         joined(SPARSE[begin:end], number) for begin, end, number in zip(begins, ends, numbers, strict=True)
     ]
-
-
-def test_gaps_and_numbers_of_a_range() -> None:
-    """RD-9"""
-    skyline = Skyline(spans_at(SPARSE))
-    first, last = (np.array(sides) for sides in zip(*[(b, e) for b in range(6) for e in range(b + 1, 7)], strict=True))
-    assert skyline.gaps_inside(first, last).tolist() == [
-        sum(SPARSE[place][1] != SPARSE[place + 1][0] for place in range(begin, end - 1))
-        for begin, end in zip(first, last, strict=True)
-    ]
-    assert skyline.extreme(np.minimum, first, last).tolist() == [
-        min(each[2] for each in SPARSE[begin:end]) for begin, end in zip(first, last, strict=True)
-    ]
-    assert skyline.gaps_inside(np.array([6]), np.array([6])).shape == (1,), "an empty range behind the last"
-
-
-@pytest.mark.parametrize("questions", [1, 1_000])
-def test_spans_that_touch_bounds(questions: int) -> None:
-    """RD-10, RD-12: a span that ends at the lower bound, or begins at the upper bound, shares no key with the file."""
-    spans = spans_at(SPARSE)
-    bounds = [(low, high) for low in range(-1, 23) for high in range(low + 1, 24)]
-    lower, upper = cuts([low for low, _ in bounds]).encoded, cuts([high for _, high in bounds]).encoded
-    searched = SearchableSpans.of(spans, questions)
-    first, last = searched.touching(lower.to_pylist(), upper.to_pylist())
-    many = touching_many(spans, lower, upper)
-    for place, (low, high) in enumerate(bounds):
-        want = [span for span, (begin, end, _) in enumerate(SPARSE) if begin < high and low < end]
-        assert list(range(first[place], last[place])) == want
-        assert (many[0][place], many[1][place]) == (first[place], last[place])
-        for span in want:
-            begin, end, _ = SPARSE[span]
-            assert searched.holds(span, lower[place].as_py(), upper[place].as_py()) == (begin <= low and high <= end)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 50])
-def test_cuts_have_the_ranks_of_their_values(count: int) -> None:
-    """RD-1: equal cuts share a rank, on whichever side they are."""
-    chosen = random.Random(count)
-    begins = [chosen.randrange(-40, 40) for _ in range(count)]
-    ends = [begin + chosen.randrange(1, 20) for begin in begins]
-    ranks = rank_cuts(cuts(begins), cuts(ends))
-    values = sorted({*begins, *ends})
-    assert ranks.rank_count == len(values)
-    assert ranks.lower.tolist() == [values.index(value) for value in begins]
-    assert ranks.upper.tolist() == [values.index(value) for value in ends]
-    held = ranks.cuts_at(np.arange(len(values)))
-    assert held.encoded.equals(cuts(values).encoded if values else pa.array([], pa.large_binary()))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import struct
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -52,43 +50,6 @@ VALUES: Final[dict[PrimitiveType, list[Any]]] = {
 def file_of(metrics: dict[str, dict[int, Any]]) -> DataFile:
     fixed: dict[str, Any] = {"file_path": "f", "file_format": "PARQUET", "spec_id": 0, "sequence_number": 1}
     return DataFile(record_count=3, file_size_bytes=100, **fixed, **metrics)
-
-
-def random_file(chosen: random.Random, key: KeyColumns) -> DataFile:
-    """A data file with random statistics; each count and bound may be missing."""
-    counts: dict[str, dict[int, Any]] = {
-        name: {} for name in ("null_value_counts", "value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-    }
-    for field_id, key_type in zip(key.field_ids, key.types, strict=True):
-        for name, number in (
-            ("null_value_counts", chosen.choice([0, 0, 0, 1, 3])),
-            ("value_counts", 3),
-            ("nan_value_counts", chosen.choice([0, 0, 1])),
-        ):
-            if chosen.random() < 0.8:
-                counts[name][field_id] = number
-        places = sorted(chosen.choices(range(len(VALUES[key_type])), k=2))
-        for name, place in zip(("lower_bounds", "upper_bounds"), places, strict=True):
-            if chosen.random() < 0.85:
-                value = VALUES[key_type][place]
-                is_bytes = isinstance(value, bytes)
-                counts[name][field_id] = value if is_bytes else to_bytes(key_type, value)
-    offsets = chosen.choice([None, (), (4,), (4,), (4, 99)])
-    return replace(file_of(counts), split_offsets=offsets)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_columns_prove_what_files_prove_one_by_one(seed: int) -> None:
-    """RD-10: regardless of the statistics that are missing, in keys of up to three columns."""
-    chosen = random.Random(seed)
-    types = tuple(chosen.choices(list(VALUES), k=chosen.randint(1, 3)))
-    ids = tuple(range(1, len(types) + 1))
-    key = KeyColumns(ids, tuple(f"k{each}" for each in ids), types)
-    files = [random_file(chosen, key) for _ in range(60)]
-    found = key_bound_columns(columns_of_files(files), key)
-    expected = [key_bounds(file, key) for file in files]
-    assert found.lower.to_pylist() == [each.lower for each in expected]
-    assert found.upper.to_pylist() == [each.upper for each in expected]
 
 
 @pytest.mark.parametrize("key_type", [LongType(), FixedType(3), DoubleType()])

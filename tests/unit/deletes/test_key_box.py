@@ -21,7 +21,6 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from tableformat.deletes.matching import key_box
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.key_box import KeyBox
 from tableformat.deletes.matching.key_index import index_keys
@@ -100,25 +99,6 @@ def test_rows_of_a_narrower_type_and_of_a_dictionary() -> None:
         assert box_of([2, 3]).find([rows])[0].tolist() == [1, 3]
 
 
-def test_rows_behind_those_that_are_placed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_box, "_AT_ONCE", 3)
-    rows, keys = box_of([2, 6]).find([column([1, 2, 3, 2, 5, 6, 2], LongType())])
-    assert (rows.tolist(), keys.tolist()) == ([1, 3, 5, 6], [0, 0, 1, 0])
-
-
-def test_rows_of_many_long_chunks() -> None:
-    """Chunks longer than the ones that are combined first."""
-    length = 20_000
-    chunks = [column([9] * (length - 1) + [key], LongType()).chunk(0) for key in (2, 6, 2, 5)]
-    rows, keys = box_of([2, 6]).find([pa.chunked_array(chunks)])
-    assert (rows.tolist(), keys.tolist()) == ([length - 1, 2 * length - 1, 3 * length - 1], [0, 1, 0])
-
-
-def test_keys_that_lie_close_together_are_looked_up_by_place() -> None:
-    index, _, _ = index_keys([column([5, 7, 5], LongType())], [LongType()])
-    assert isinstance(index, KeyBox)
-
-
 @pytest.mark.parametrize(
     ("values", "kind"),
     [([0, 1 << 40], LongType()), ([INT64.min, INT64.max], LongType()), (["a"], StringType()), ([], LongType())],
@@ -130,12 +110,3 @@ def test_other_keys_are_left_to_hashes(values: list[object], kind: PrimitiveType
     index, examples, _ = index_keys(columns, [kind])
     assert isinstance(index, KeyTable)
     assert index.find(columns)[0].tolist() == examples.tolist() == list(range(len(values)))
-
-
-def test_its_places_are_few_for_each_row() -> None:
-    """Each takes four bytes."""
-    spread = np.arange(0, 1_000_000, 5)
-    box = box_of(spread.tolist())
-    assert len(box) == len(spread)
-    assert box.size_bytes <= 4 * (8 * len(spread) + 1)
-    assert KeyBox.of([column((spread * 2).tolist(), LongType())], [LongType()]) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pytest
 from pyiceberg.types import (
     BinaryType,
     DateType,
-    DecimalType,
     IntegerType,
     LongType,
     PrimitiveType,
@@ -19,7 +17,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from tableformat.deletes.matching import key_chunks, key_hashes, key_table
+from tableformat.deletes.matching import key_hashes
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.key_hashes import KeyWords
 from tableformat.deletes.matching.key_table import KeyTable
@@ -75,28 +73,6 @@ def test_values_that_differ_behind_the_first_words_are_told_apart() -> None:
     assert table_of([BinaryType()], [b"a"]).find([column([b"x" * 1000, b"a"], BinaryType())])[0].tolist() == [1]
 
 
-def test_columns_may_come_in_other_pieces_and_encodings() -> None:
-    table = table_of([StringType(), LongType()], ["a", "b", None], [1, 2, 3])
-    text = pa.array(["-", "a", "b", "b", None, None], pa.string()).slice(1)
-    pieces = pa.chunked_array([text.slice(0, 2), text.slice(2, 0), text.slice(2)])
-    numbers = pa.chunked_array([pa.array([9, 1, 2], pa.int32()).slice(1), pa.array([5, 3, None], pa.int32())])
-    encoded = pa.chunked_array([chunk.dictionary_encode() for chunk in pieces.chunks])
-    with_null = pa.chunked_array([chunk.dictionary_encode(null_encoding="encode") for chunk in pieces.chunks])
-    for strings in (pieces, encoded, with_null):
-        assert table.find([strings, numbers])[0].tolist() == [0, 1, 3]
-
-
-def test_many_rows_are_looked_up_in_order() -> None:
-    random = np.random.default_rng(1)
-    known = random.integers(INT64.min, INT64.max, 1_000)
-    values = random.integers(INT64.min, INT64.max, 200_000)
-    values[::1_000] = known[:200]
-    table, examples, _ = KeyTable.of([column(known, LongType())], [LongType()])
-    rows, keys = table.find([pa.chunked_array([values[:70_000], values[70_000:]])])
-    assert rows.tolist() == list(range(0, 200_000, 1_000))
-    assert known[examples[keys]].tolist() == known[:200].tolist()
-
-
 @pytest.mark.parametrize(
     ("kind", "values", "stored"),
     [
@@ -130,25 +106,3 @@ def test_without_keys_or_rows_nothing_is_found() -> None:
     one = table_of([StringType()], ["a"])
     for rows in (column([], StringType()), pa.chunked_array([], pa.dictionary(pa.int32(), pa.string()))):
         assert [found.tolist() for found in one.find([rows])] == [[], []]
-
-
-def test_rows_of_many_chunks_are_counted_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_chunks, "_CHUNK_ROWS_MIN", 0)
-    chunks = pa.chunked_array([pa.array(part, pa.int64()) for part in ([1, 2], [3], [2], [5, 6, 2])])
-    rows, _ = table_of([LongType()], [2, 6]).find([chunks])
-    assert rows.tolist() == [1, 3, 5, 6]
-
-
-def test_long_texts_are_found_behind_the_rows_that_are_hashed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_table, "_HASHED_AT_ONCE", 3)
-    values = ["a", "b" * 20, "c", "d" * 30, "", "e" * 20, "b" * 20]
-    rows, _ = table_of([StringType()], ["b" * 20, "e" * 20, "d" * 30]).find([column(values, StringType())])
-    assert rows.tolist() == [1, 3, 5, 6]
-
-
-def test_values_of_several_words_are_the_same_after_a_search() -> None:
-    kind = DecimalType(30, 2)
-    rows = column([Decimal("1e20"), Decimal("2.50"), None, Decimal("-1e20")], kind)
-    table = table_of([kind], [Decimal("-1e20"), Decimal("2.50")])
-    for _ in range(2):
-        assert table.find([rows])[0].tolist() == [1, 3]

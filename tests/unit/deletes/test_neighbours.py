@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyiceberg.types import DateType, DoubleType, IntegerType, LongType, PrimitiveType, StringType
 
-from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.spans.neighbours import joined_neighbours
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.keys.families import arrow_type_of
@@ -87,36 +84,3 @@ def test_open_sides_and_other_values_before_stay_apart(numbers: Any) -> None:
     for spans in (halves, others):
         numbered = spans if numbers is None else spans.with_sequence_numbers(numbers)
         assert joined_neighbours(numbered) is numbered
-
-
-def test_large_numbers_beside_null_are_told_apart() -> None:
-    """RD-14: a null among the lower cuts alone; as doubles 2**53 + 5 would be the number after 2**53 + 3."""
-    spans = _of([("a", 2**53 + 3), ("a", 2**53 + 5), ("b", None)])
-    assert len(joined_neighbours(spans)) == 3
-
-
-def test_only_spans_of_one_number_are_joined() -> None:
-    """RD-8: of merged files."""
-    spans = _of([("a", 3), ("a", 4), ("a", 5), ("a", 6)]).with_sequence_numbers(np.array([7, 7, 8, 8]))
-    joined = joined_neighbours(spans)
-    assert joined.sequence_numbers is not None
-    assert joined.sequence_numbers.tolist() == [7, 8]
-    assert [upper[1] for _, upper in _ends(joined)] == [4, 6]
-
-
-_VALUES = st.tuples(st.sampled_from(["a", "b", None]), st.one_of(st.none(), st.integers(-3, 4)), st.integers(0, 2))
-
-
-@given(
-    st.lists(_VALUES, min_size=1, max_size=30), st.sampled_from([1, 2, 3]), st.lists(_VALUES, min_size=1, max_size=40)
-)
-def test_joined_spans_cover_the_same_keys(prefixes: list[Any], depth: int, keys: list[Any]) -> None:
-    spans = _of([prefix[:depth] for prefix in prefixes])
-    joined = joined_neighbours(spans)
-    rows = [
-        pa.array(list(column), arrow_type_of(key_type))
-        for column, key_type in zip(zip(*keys, strict=True), KEY.types, strict=True)
-    ]
-    assert len(joined) <= len(spans)
-    assert deleted_mask(rows, joined).tolist() == deleted_mask(rows, spans).tolist()
-    assert joined_neighbours(joined) is joined

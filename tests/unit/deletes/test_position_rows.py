@@ -22,30 +22,10 @@ def found_in(table: pa.Table, *wanted: str) -> dict[str, list[int]]:
     return {path: positions.to_array().tolist() for path, positions in by_path.items()}
 
 
-def test_rows_are_grouped_by_the_file_that_they_name_in_any_order() -> None:
-    table = rows(("a", 3), ("b", 1), ("a", 0), ("c", 9), ("b", 1))
-    assert found_in(table) == {"a": [0, 3], "b": [1], "c": [9]}
-
-
-def test_only_wanted_paths_are_returned_and_a_path_without_rows_is_absent() -> None:
-    assert found_in(rows(("a", 3), ("b", 1)), "b", "z") == {"b": [1]}
-
-
 def test_paths_match_exactly() -> None:
     """DA-10: the same file under another spelling is another file."""
     table = rows(("file:///t/x.parquet", 1), ("file:/t/x.parquet", 2), ("/t/x.parquet", 3))
     assert found_in(table, "file:/t/x.parquet") == {"file:/t/x.parquet": [2]}
-
-
-def test_dictionary_encoded_paths_of_several_chunks_are_one_path() -> None:
-    table = rows(("a", 1), ("b", 2), ("b", 5), ("a", 7))
-    encoded = [pa.array(part, pa.string()).dictionary_encode() for part in (["a", "b"], ["b", "a"])]
-    table = table.set_column(0, "file_path", pa.chunked_array(encoded))
-    assert found_in(table) == {"a": [1, 7], "b": [2, 5]}
-
-
-def test_no_rows_name_nothing() -> None:
-    assert found_in(rows()) == {}
 
 
 @pytest.mark.parametrize("bad", [("a", -1), (None, 1), ("a", None), ("a", 2**63 - 1)])

@@ -132,7 +132,7 @@ def test_a_file_holds_keys_of_forty_columns_and_no_more() -> None:
         if count == MAX_KEY_COLUMNS:
             assert spans_from_parquet(written(spans), FILE).key.field_ids == ids
         else:
-            with pytest.raises(InvalidKeyError, match="41 columns, a range delete file holds at most 40"):
+            with pytest.raises(InvalidKeyError):
                 spans_to_parquet_table(spans)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -56,10 +55,6 @@ def test_null_is_a_prefix_value_and_sorts_first() -> None:
     assert stretches(spans) == [(cut(None), cut(None) + b"\xff"), (cut(""), cut("") + b"\xff")]
 
 
-def test_no_prefixes_are_no_spans() -> None:
-    assert len(spans_of_prefixes(KEY, pa.table({"id1": pa.array([], pa.string())}))) == 0
-
-
 @pytest.mark.parametrize(
     ("prefixes", "message"),
     [
@@ -81,20 +76,6 @@ def test_what_is_no_prefix_is_refused_by_name(prefixes: dict[str, list[Any]], me
 def test_bounds_are_half_open_and_may_be_of_different_length() -> None:
     """RD-1: before(lower) .. before(upper)."""
     assert stretches(span_of_bounds(KEY, ("a", 3), ("b",))) == [(cut("a", 3), cut("b"))]
-
-
-def test_open_bounds_take_everything_in() -> None:
-    """RD-1: before() .. after()."""
-    assert stretches(span_of_bounds(KEY, None, None)) == [(b"", b"\xff")]
-
-
-def test_null_in_a_bound_is_a_value() -> None:
-    """RD-1: before(null) .. before("") are the null keys."""
-    assert stretches(span_of_bounds(KEY, (None,), ("",))) == [(b"\x01", cut(""))]
-
-
-def test_equal_bounds_are_no_span() -> None:
-    assert len(span_of_bounds(KEY, ("a",), ("a",))) == 0
 
 
 @pytest.mark.parametrize(
@@ -121,14 +102,6 @@ def test_spans_without_a_number_inherit_that_of_their_entry() -> None:
     mixed = SpanArray(KEY, spans.lower, spans.upper, np.array([3, INHERITED]))
     assert mixed.with_sequence_number(7).sequence_numbers.tolist() == [3, 7]
     assert numbered.with_sequence_number(9).sequence_numbers.tolist() == [7, 7]
-
-
-def test_slices_and_pickles_hold_the_same_spans() -> None:
-    spans = spans_of_prefixes(KEY, pa.table({"id1": ["a", "b", "c"]})).with_sequence_number(2)
-    middle = pickle.loads(pickle.dumps(spans.slice(1, 2)))
-    assert stretches(middle) == [stretches(spans)[1]]
-    assert stretches(spans.take(np.array([2, 0]))) == [stretches(spans)[2], stretches(spans)[0]]
-    assert stretches(SpanArray.concat([middle, spans.slice(0, 1)])) == [stretches(spans)[1], stretches(spans)[0]]
 
 
 A_CUT = cut_before(KEY, ("a", 3))
@@ -161,27 +134,9 @@ def test_parts_that_do_not_fit_together_are_named_with_both_values(make: Any, me
         make()
 
 
-def test_chosen_spans_keep_their_own_sequence_numbers() -> None:
-    """RD-8: in the requested order; spans without sequence numbers stay without them."""
-    one, two = (span_of_bounds(KEY, ("a", number), ("a", number + 1)) for number in (1, 5))
-    numbered = SpanArray.concat([one.with_sequence_number(7), two.with_sequence_number(9)])
-    chosen = numbered.take(np.array([1, 0, 1]))
-    assert chosen.sequence_numbers is not None
-    assert chosen.sequence_numbers.tolist() == [9, 7, 9]
-    assert stretches(chosen) == [*stretches(two), *stretches(one), *stretches(two)]
-    assert SpanArray.concat([one, two]).take(np.array([1])).sequence_numbers is None
-
-
 def test_digest_tells_cuts_apart_by_their_bytes_and_where_these_end() -> None:
     def digest(*names: str) -> bytes:
         return spans_of_prefixes(KEY, pa.table({"id1": list(names)})).lower.digest
 
     assert digest("a", "b") == digest("a", "b")
     assert len({digest("a", "b"), digest("a"), digest("ab"), digest("a", "c"), digest("a\0\1\2b")}) == 5
-
-
-def test_no_spans_have_the_types_of_the_key() -> None:
-    """Spans of nothing are put together with others, and compared, like any."""
-    empty = SpanArray.empty(KEY)
-    assert [column.type for column in empty.lower.columns] == [pa.large_string(), pa.int64(), pa.int32()]
-    assert (empty.lower.depth.dtype, empty.lower.after.dtype) == (np.int8, np.bool_)

@@ -19,13 +19,6 @@ COLUMN = "<b>k"
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
-@pytest.fixture
 def table(catalog: tf.Catalog) -> tf.Table:
     columns = pa.schema([(COLUMN, pa.string()), ("n", pa.int64())])
     table = catalog.create_table(NAME, columns, key=[COLUMN, "n"], properties={"owner": "<i>me"})

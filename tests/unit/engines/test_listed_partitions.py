@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.engines import listed_partitions
@@ -17,8 +18,7 @@ LIST = 'lake.db."t$range_partitions"'
 
 def test_the_list_is_a_table_of_its_snapshot(tmp_path: Path) -> None:
     """RP-27: nothing is listed when the catalog is attached; a table without range partitions has no list."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2023)], step=1)
     table = catalog.create_table("db.t", SCHEMA, key=["year", "id"], range_partitions=years)
     catalog.create_table("db.plain", SCHEMA)

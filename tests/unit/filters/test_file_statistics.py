@@ -8,11 +8,10 @@ import uuid
 from typing import Any
 
 import pytest
-from pyiceberg.types import DoubleType, LongType, StringType, UUIDType
+from pyiceberg.types import DoubleType, LongType, UUIDType
 
 from tableformat.errors import CorruptFileError
-from tableformat.filters.file_statistics import column_statistics, partition_value_statistics, summary_statistics
-from tableformat.filters.pruning import UNKNOWN
+from tableformat.filters.file_statistics import column_statistics, summary_statistics
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
 
@@ -21,21 +20,6 @@ def data(**metrics: Any) -> DataFile:
     return DataFile(
         file_path="data.parquet", file_format="PARQUET", spec_id=0, record_count=10, file_size_bytes=1, **metrics
     )
-
-
-def test_missing_metrics_say_nothing() -> None:
-    assert column_statistics(data(), 1, LongType()) == UNKNOWN
-    assert column_statistics(data(null_value_counts={2: 0}), 1, LongType()) == UNKNOWN
-
-
-def test_bounds_without_null_count_leave_room_for_null() -> None:
-    facts = column_statistics(data(lower_bounds={1: b"a"}, upper_bounds={1: b"b"}), 1, StringType())
-    assert (facts.lower, facts.upper, facts.may_be_null) == ("a", "b", True)
-
-
-def test_columns_of_nothing_but_null() -> None:
-    facts = column_statistics(data(value_counts={1: 10}, null_value_counts={1: 10}), 1, LongType())
-    assert (facts.may_be_null, facts.may_have_values) == (True, False)
 
 
 def test_nan_in_a_bound_makes_it_unknown() -> None:
@@ -68,14 +52,6 @@ def test_bounds_of_uuids_are_used_only_where_signed_and_unsigned_order_agree(
 def test_bounds_that_are_no_value_name_the_file() -> None:
     with pytest.raises(CorruptFileError, match=r"data\.parquet"):
         column_statistics(data(lower_bounds={1: b"abc"}), 1, LongType())
-
-
-def test_partition_values() -> None:
-    assert partition_value_statistics(None).may_have_values is False
-    assert partition_value_statistics(math.nan).may_be_nan is True
-    facts = partition_value_statistics(uuid.UUID(int=1))
-    assert facts.lower == facts.upper == uuid.UUID(int=1).bytes
-    assert facts.may_be_null is False
 
 
 def test_summary_without_bounds_holds_no_values() -> None:

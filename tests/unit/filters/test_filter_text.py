@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg.expressions import Not
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, LongType, NestedField, StringType, TimestampType
 
@@ -32,12 +31,3 @@ SCHEMA = Schema(
 )
 def test_text_is_the_sql_that_it_came_from(text: str) -> None:
     assert filter_text(parse_where(text, SCHEMA)) == text
-
-
-def test_long_sets_are_cut_short() -> None:
-    members = ", ".join(str(number) for number in range(1, 10))
-    assert filter_text(parse_where(f"id IN ({members})", SCHEMA)) == "id IN (1, 2, 3, 4, 5, ... 4 more)"
-
-
-def test_negations_of_pyiceberg_expressions_are_shown() -> None:
-    assert filter_text(Not(parse_where("id = 1 AND s = 'x'", SCHEMA))) == "NOT (id = 1 AND s = 'x')"

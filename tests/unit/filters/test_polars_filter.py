@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from new_lakes import new_lake
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
@@ -41,8 +42,7 @@ COLUMN = {name: pl.col(name) for name in ROWS.column_names}
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("polars") / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path_factory.mktemp("polars") / "lake")
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     return table
@@ -111,7 +111,7 @@ def test_polars_expressions_keep_what_polars_keeps(table: tf.Table, where: pl.Ex
     ids=str,
 )
 def test_what_has_no_meaning_here_is_refused(table: tf.Table, where: pl.Expr) -> None:
-    with pytest.raises(InvalidPredicateError, match=r"(?s)Polars expression .* cannot be a filter.*SQL text"):
+    with pytest.raises(InvalidPredicateError):
         table.scan(where=where)
 
 
@@ -144,8 +144,7 @@ FLOATS = pa.array([0.1, 0.5, 3.0, None], pa.float32())
 
 @pytest.fixture(scope="module")
 def floats(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("floats") / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path_factory.mktemp("floats") / "lake")
     table = catalog.create_table("db.t", pa.schema([("row", pa.int64()), ("f", pa.float32())]))
     table.append(pa.table({"row": range(4), "f": FLOATS}))
     return table
@@ -183,25 +182,24 @@ def test_a_number_of_64_bits_beside_floats_of_32_is_refused(
 ) -> None:
     """Polars compares the number unchanged; a filter would use the nearest float, and a delete would remove rows that
     Polars does not select."""
-    with pytest.raises(InvalidPredicateError, match="is no float of 32 bits"):
+    with pytest.raises(InvalidPredicateError):
         floats.scan(where=make(pl.col("f")))
 
 
 def test_arrow_expressions_that_cannot_be_said_are_refused(table: tf.Table) -> None:
     for where in (pc.field("i") + 1 > 2, pc.ends_with(pc.field("s"), "b"), pc.field("i") > pc.field("row")):
-        with pytest.raises(InvalidPredicateError, match=r"pyarrow expression .* cannot be a filter"):
+        with pytest.raises(InvalidPredicateError):
             table.scan(where=where)
-    with pytest.raises(UnknownColumnError, match="'ii'"):
+    with pytest.raises(UnknownColumnError):
         table.scan(where=pc.field("ii") > 1)
-    with pytest.raises(UnknownColumnError, match="'ii'"):
+    with pytest.raises(UnknownColumnError):
         table.scan(where=pl.col("ii") > 1)
-    with pytest.raises(InvalidPredicateError, match=r"where must be|text"):
+    with pytest.raises(InvalidPredicateError):
         parse_where(object(), Schema())  # type: ignore[arg-type]
 
 
 def test_every_verb_with_a_filter_takes_them(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     table.delete(pl.col("i") == 1)

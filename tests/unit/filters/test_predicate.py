@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, EqualTo, GreaterThan, In, IsNull, LessThan, NotNull, Or
-from pyiceberg.expressions.literals import DateLiteral
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, EqualTo
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -124,19 +123,6 @@ def test_conditions_that_every_row_meets(text: str) -> None:
     assert parse_where(text, SCHEMA) == AlwaysTrue()
 
 
-def test_expressions_are_plain_pyiceberg_ones() -> None:
-    assert parse_where("id = 1 AND (name IS NULL OR id IN (2, 3))", SCHEMA) == And(
-        EqualTo("id", 1), Or(IsNull("name"), In("id", {2, 3}))
-    )
-    assert parse_where("day < DATE '1970-01-03'", SCHEMA) == LessThan("day", DateLiteral(2))
-
-
-def test_pyiceberg_expressions_come_back_unchanged() -> None:
-    expression = And(GreaterThan("id", 1), NotNull("name"))
-    assert parse_where(expression, SCHEMA) is expression
-    assert parse_where(None, SCHEMA) == AlwaysTrue()
-
-
 def test_long_conditions_do_not_exhaust_the_stack() -> None:
     text = " OR ".join(f"id = {number}" for number in range(3_000))
     assert bind_filter(parse_where(text, SCHEMA), SCHEMA) == bind_filter(parse_where(text, SCHEMA), SCHEMA)
@@ -202,11 +188,6 @@ def test_wrong_literal_names_column_type_and_literal(text: str, words: list[str]
 def test_what_is_no_filter_says_why(text: str, reason: str) -> None:
     with pytest.raises(InvalidPredicateError, match=reason):
         parse_where(text, SCHEMA)
-
-
-def test_other_objects_are_refused() -> None:
-    with pytest.raises(InvalidPredicateError, match="not dict"):
-        parse_where({"id": 1}, SCHEMA)  # type: ignore[arg-type]
 
 
 def test_names_in_backticks_are_names() -> None:

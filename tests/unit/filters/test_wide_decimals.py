@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import DecimalType
 
 import tableformat as tf
@@ -34,8 +35,7 @@ LAYOUTS = {
 @pytest.fixture(params=LAYOUTS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Each value as the key and, in reverse order, in another column."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["k"], properties=LAYOUTS[request.param])
     created.append(pa.table({"k": VALUES, "v": VALUES[::-1]}, SCHEMA))
     return created

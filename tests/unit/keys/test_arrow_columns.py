@@ -83,7 +83,7 @@ def test_values_are_stored_as_they_are(value: Any, key_type: PrimitiveType, stor
     ],
 )
 def test_values_that_would_change_are_refused(value: Any, key_type: PrimitiveType) -> None:
-    with pytest.raises(InvalidKeyError, match="column 'k'"):
+    with pytest.raises(InvalidKeyError):
         array_of_values([value], key_type, name="k")
 
 
@@ -122,5 +122,5 @@ def test_columns_that_fit_are_converted(column: Any, key_type: PrimitiveType, st
     ],
 )
 def test_columns_that_would_change_are_refused(column: pa.Array, key_type: PrimitiveType) -> None:
-    with pytest.raises(InvalidKeyError, match="column 'k'"):
+    with pytest.raises(InvalidKeyError):
         as_key_array(column, key_type, name="k")

@@ -29,9 +29,3 @@ def test_marker_round_trip() -> None:
 def test_what_is_no_marker_of_this_version_is_no_promise(stored: bytes) -> None:
     """FM-24, RD-11."""
     assert sorted_by({SORTED_BY: stored}) is None
-
-
-def test_files_without_footer_metadata_are_not_sorted() -> None:
-    """RD-11."""
-    assert sorted_by(None) is None
-    assert sorted_by({b"pandas": b"{}"}) is None

@@ -13,7 +13,11 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError, TableFormatError, UnknownColumnError
 
 RETAIN = "tableformat.retain"
+
+
 NOW = datetime(2026, 6, 30, 15, 30, tzinfo=UTC)
+
+
 SCHEMA = pa.schema(
     [("region", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("customer", pa.string()), ("day", pa.date32())]
 )

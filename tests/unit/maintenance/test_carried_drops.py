@@ -116,7 +116,7 @@ def test_a_publish_without_the_history_of_drops_is_refused(tmp_path: Path) -> No
     ingest.append(rows("c", [3]))
     main.maintenance.expire_snapshots()  # The tag that publishing starts from is there (MT-31).
     main.refresh().iceberg.maintenance.expire_snapshots().by_id(dropped).commit()
-    with pytest.raises(PublishRefusedError, match="dropped ranges"):
+    with pytest.raises(PublishRefusedError):
         main.refresh().maintenance.publish()
     assert ("b", 7, "x") in live_tuples(main.refresh())
 

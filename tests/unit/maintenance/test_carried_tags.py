@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 from maintenance_tables import keyed_table, rows
-from stated_summaries import stating
 
 import tableformat as tf
 from tableformat.testing.table_rows import live_tuples
@@ -58,15 +57,3 @@ def test_a_conversion_that_carries_nothing_makes_the_tag(tmp_path: Path) -> None
     assert base in {snapshot.snapshot_id for snapshot in main.refresh().metadata.snapshots}
     main.maintenance.publish()
     assert live_tuples(main.refresh()) == [("a", 1, "x"), ("b", 1, "x")]
-
-
-def test_snapshots_that_say_nothing_of_themselves_are_no_hindrance(tmp_path: Path) -> None:
-    """MT-32: another program committed one without a summary to the branch."""
-    main = keyed_table(tmp_path)
-    main.append(rows("a", [1]))
-    ingest = published_to_main(main, tmp_path, "ingest")
-    main.append(rows("b", [1]))
-    with stating(lambda _: None):
-        ingest.append(rows("c", [1]))
-    main.maintenance.publish()
-    assert live_tuples(main.refresh()) == [("a", 1, "x"), ("b", 1, "x"), ("c", 1, "x")]

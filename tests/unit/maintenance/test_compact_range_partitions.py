@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +11,6 @@ import tableformat as tf
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
-        yield catalog
 
 
 def made(catalog: tf.Catalog, version: str = "2", **given: Any) -> tf.Table:

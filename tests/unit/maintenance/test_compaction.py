@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import Meanwhile, another_handle, five_files, keyed_table, rows, table_of
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
@@ -56,25 +57,6 @@ def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Pa
     assert sorted_by(pq.read_metadata(data.file_path.removeprefix("file://")).metadata) == (1, 2)
 
 
-def test_outputs_follow_one_another_and_are_of_even_size(tmp_path: Path) -> None:
-    """MT-44, MT-45"""
-    table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
-    before = live_tuples(table)
-    size = sum(data.file_size_bytes for data in live_data_files(table))
-    table.maintenance.compact(target_file_size_bytes=size // 6)
-    ranges = sorted(
-        (int.from_bytes(data.lower_bounds[2], "little"), int.from_bytes(data.upper_bounds[2], "little"))
-        for data in live_data_files(table)
-        if data.lower_bounds and data.upper_bounds
-    )
-    assert [ranges[0][0], ranges[-1][1]] == [0, 5999]
-    assert len(ranges) > 2
-    assert all(upper + 1 == lower for (_, upper), (lower, _) in itertools.pairwise(ranges))
-    counts = [data.record_count for data in live_data_files(table)]
-    assert min(counts) > max(counts) / 2, "no small file is left at the end"
-    assert live_tuples(table) == before
-
-
 def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path) -> None:
     """MT-43, MT-46"""
     table = table_of(tmp_path, range(10), range(10, 20))
@@ -117,28 +99,6 @@ def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
     assert result.deleted_row_count == 20
 
 
-def test_rewritten_group_without_rows_leaves_no_file(tmp_path: Path) -> None:
-    """MT-43: if the plan did not know that no row is left."""
-    table = table_of(tmp_path, range(10), range(10, 20))
-    table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
-    options = CompactionOptions.of(table.view)
-    (drop,) = plan_compaction(table.view, options).groups
-    before = files_on_disk(table)
-    task = RewriteTask(tasks=drop.tasks, spec_id=0, partition=(), sequence_number=3, target_file_size_bytes=1000)
-    assert rewrite_group(task, RewriteContext.of(table.view)).data_files == ()
-    assert files_on_disk(table) == before
-
-
-def test_compacted_table_has_nothing_left_to_compact(tmp_path: Path) -> None:
-    """MT-44: nothing is written again and again."""
-    table = table_of(tmp_path, *(range(start, 3000, 9) for start in range(9)))
-    target = sum(data.file_size_bytes for data in live_data_files(table)) // 4
-    first = table.maintenance.compact(target_file_size_bytes=target)
-    second = table.maintenance.compact(target_file_size_bytes=target)
-    assert first.group_count == 1
-    assert (second.group_count, second.snapshot_id) == (0, first.snapshot_id)
-
-
 def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     table = table_of(tmp_path, *(range(start, 30, 5) for start in range(5)))
     table.delete_range(lower=("a", 0), upper=("a", 3))
@@ -149,11 +109,6 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (5, 1)
     assert result.plan is not None
     assert "merge 5 files into 1" in str(result.plan)
-
-
-def test_empty_table(tmp_path: Path) -> None:
-    result = keyed_table(tmp_path).maintenance.compact()
-    assert (result.snapshot_id, result.group_count) == (None, 0)
 
 
 def test_files_that_the_handle_has_not_seen_are_compacted_too(tmp_path: Path) -> None:
@@ -167,8 +122,7 @@ def test_files_that_the_handle_has_not_seen_are_compacted_too(tmp_path: Path) ->
 
 
 def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("v", pa.int64()), ("tags", pa.list_(pa.string()))]))
     for value in range(5):
         table.append(pa.table({"v": [value, -value], "tags": [["x", None], None]}))
@@ -180,8 +134,7 @@ def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
 
 def test_nested_renamed_added_and_dropped_columns(tmp_path: Path) -> None:
     """The new file is in the newest schema; field ids are kept at every level."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     nested = pa.struct([("x", pa.int32()), ("words", pa.list_(pa.string()))])
     schema = pa.schema(
         [
@@ -256,21 +209,9 @@ def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
     assert sorted(row[1] for row in live_tuples(table)) == [*range(7), *range(45, 50)]
 
 
-def test_row_groups_without_a_live_row_are_passed_over(tmp_path: Path) -> None:
-    """MT-43: those behind them have rows."""
-    table = table_of(tmp_path, range(30), range(30, 40), properties={"write.parquet.row-group-limit": "5"})
-    table.delete("id2 < 5 or (id2 >= 10 and id2 < 20) or id2 = 22", mode="scan")
-    left = [5, 6, 7, 8, 9, 20, 21, *range(23, 40)]
-    assert ids_of(table) == left
-    table.maintenance.compact(rewrite_all=True)
-    assert [data.record_count for data in live_data_files(table)] == [len(left)]
-    assert ids_of(table) == left
-
-
 def test_file_without_any_column_of_the_table(tmp_path: Path) -> None:
     """FM-21, MT-43: every column that it has was dropped; its rows are rows all the same."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("a", pa.int64())]))
     for start in range(5):
         table.append(pa.table({"a": [start, start + 10]}))
@@ -395,18 +336,6 @@ def test_conversion_planned_before_a_compaction_commits(tmp_path: Path) -> None:
     assert ids_of(other.refresh()) == [*range(10), *range(13, 50)]
 
 
-def test_rows_that_were_deleted_take_no_room_in_the_new_files(tmp_path: Path) -> None:
-    """MT-44: files are of even size, by the rows that are left."""
-    table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
-    size = sum(data.file_size_bytes for data in live_data_files(table))
-    table.delete("id2 < 4500", mode="scan")
-    result = table.maintenance.compact(target_file_size_bytes=size // 20)
-    counts = [data.record_count for data in live_data_files(table)]
-    assert len(counts) > 2
-    assert (sum(counts), result.deleted_row_count) == (1500, 4500)
-    assert min(counts) > max(counts) * 0.8
-
-
 def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None:
     """DA-8: never a file with fewer rows."""
     table = five_files(tmp_path)
@@ -435,3 +364,22 @@ def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
 def test_arguments_that_are_wrong(tmp_path: Path, options: dict[str, object]) -> None:
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         five_files(tmp_path).maintenance.compact(**options)
+
+
+def test_outputs_follow_one_another_and_are_of_even_size(tmp_path: Path) -> None:
+    """MT-44, MT-45"""
+    table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
+    before = live_tuples(table)
+    size = sum(data.file_size_bytes for data in live_data_files(table))
+    table.maintenance.compact(target_file_size_bytes=size // 6)
+    ranges = sorted(
+        (int.from_bytes(data.lower_bounds[2], "little"), int.from_bytes(data.upper_bounds[2], "little"))
+        for data in live_data_files(table)
+        if data.lower_bounds and data.upper_bounds
+    )
+    assert [ranges[0][0], ranges[-1][1]] == [0, 5999]
+    assert len(ranges) > 2
+    assert all(upper + 1 == lower for (_, upper), (lower, _) in itertools.pairwise(ranges))
+    counts = [data.record_count for data in live_data_files(table)]
+    assert min(counts) > max(counts) / 2, "no small file is left at the end"
+    assert live_tuples(table) == before

@@ -197,13 +197,3 @@ def test_commit_without_an_answer_keeps_the_new_files(tmp_path: Path, monkeypatc
     with pytest.raises(CommitStateUnknownError):
         table.maintenance.compact()
     assert len([path for path in files_on_disk(table) - before if path.endswith(".parquet")]) == 1
-
-
-def test_named_data_files_alone_are_rewritten(tmp_path: Path) -> None:
-    """MT-47: of all that the other options choose."""
-    table = partitioned(tmp_path, "ab")
-    before = {file.file_path for file in live_data_files(table)}
-    named = sorted(before)[:2]
-    result = table.maintenance.compact(rewrite_all=True, only_paths=named)
-    assert result.rewritten_data_files_count == 2
-    assert before - {file.file_path for file in live_data_files(table.refresh())} == set(named)

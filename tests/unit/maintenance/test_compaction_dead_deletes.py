@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from damaged_tables import alter_entries
 from maintenance_tables import (
     Meanwhile,
     another_handle,
@@ -17,6 +16,7 @@ from maintenance_tables import (
     rows,
     unnamed_position_delete,
 )
+from new_lakes import new_lake
 from published_tables import TARGET, branched, opened
 
 import tableformat as tf
@@ -115,23 +115,6 @@ def test_position_deletes_that_name_no_live_file_leave(tmp_path: Path) -> None:
     table.maintenance.compact(only_paths=[data[1].file_path], rewrite_all=True)
     assert live_delete_files(table) == []
     assert live_tuples(table) == read_by_pyiceberg(table) == before
-
-
-def test_vector_whose_data_file_is_gone_leaves(tmp_path: Path) -> None:
-    """MT-95: other writers leave dangling vectors; no file has to be rewritten for it."""
-    table = keyed_table(tmp_path, properties={"format-version": "3"})
-    table.append(rows("a", range(5)))
-    table.append(rows("b", range(5)))
-    table.delete("id1 = 'a' AND id2 = 1", mode="scan")
-    named = live_delete_files(table)[0].referenced_data_file
-    alter_entries(table, lambda entry: [] if entry.file.file_path == named else [entry])
-    table.refresh()
-    foreseen = table.maintenance.compact(dry_run=True)
-    result = table.maintenance.compact()
-    assert removed(result) == removed(foreseen) == {DeleteKind.DELETION_VECTOR: 1}
-    assert (result.group_count, result.commit_count, live_delete_files(table)) == (0, 1, [])
-    again = table.maintenance.compact()
-    assert (again.commit_count, again.snapshot_id) == (0, result.snapshot_id)
 
 
 def test_deletes_stay_when_the_caller_says_so(tmp_path: Path) -> None:
@@ -246,8 +229,7 @@ def test_publish_target_with_dead_deletes_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_retired_range_comes_back_without_its_deleted_rows(tmp_path: Path, version: int) -> None:
     """RP-13, MT-95: the deletes that its rows had met were dropped while it was away."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([("n", pa.int64()), ("id", pa.int64())])
     table = catalog.create_table(
         "db.t",

@@ -25,12 +25,6 @@ def shape(plan: CompactionPlan) -> list[tuple[str, int, int]]:
     return [(group.kind.value, len(group.tasks), group.output_file_count) for group in plan.groups]
 
 
-def test_table_without_snapshots_has_nothing_to_compact(tmp_path: Path) -> None:
-    plan = keyed_table(tmp_path).maintenance.plan_compaction()
-    assert (plan.groups, plan.snapshot_id, plan.data_file_count) == ((), None, 0)
-    assert plan.to_arrow().num_rows == 0
-
-
 def test_small_files_wait_until_enough_have_come_together(tmp_path: Path) -> None:
     """MT-41: also small files that overlap."""
     table = table_of(tmp_path, *(range(10 * i, 10 * i + 10) for i in range(4)))
@@ -38,13 +32,6 @@ def test_small_files_wait_until_enough_have_come_together(tmp_path: Path) -> Non
     table.append(rows("a", range(40, 50)))
     assert shape(table.maintenance.plan_compaction()) == [("merge", 5, 1)]
     assert shape(table.maintenance.plan_compaction(min_input_files=6)) == []
-
-
-def test_two_small_files_that_fill_one_do_not_wait(tmp_path: Path) -> None:
-    """MT-41"""
-    table = table_of(tmp_path, range(10), range(10, 20))
-    target = int(sum(sizes(table)) * 0.99)
-    assert shape(table.maintenance.plan_compaction(target_file_size_bytes=target)) == [("merge", 2, 1)]
 
 
 def test_file_with_many_deleted_rows_is_folded(tmp_path: Path) -> None:
@@ -119,12 +106,6 @@ def test_overlapping_files_are_merged_though_none_is_small(tmp_path: Path) -> No
     assert group.reasons[-1] == "a key lookup meets 3.0 of the files instead of 1"
 
 
-def test_disjoint_files_of_the_right_size_are_left_alone(tmp_path: Path) -> None:
-    """MT-41"""
-    table = table_of(tmp_path, range(1000), range(1000, 2000), range(2000, 3000))
-    assert table.maintenance.plan_compaction(target_file_size_bytes=max(sizes(table))).groups == ()
-
-
 def test_file_far_above_the_target_is_split(tmp_path: Path) -> None:
     """MT-44"""
     table = table_of(tmp_path, range(5000))
@@ -189,17 +170,6 @@ def test_rewrite_all_takes_every_file_in_groups_of_neighbours(tmp_path: Path) ->
     assert sorted(len(group.tasks) for group in plan.groups) == [1, 1, 2], "files that overlap stay together"
 
 
-def test_plan_is_the_same_every_time_and_changes_nothing(tmp_path: Path) -> None:
-    """MT-42"""
-    table = table_of(tmp_path, *(range(i, 100 + i, 7) for i in range(7)))
-    table.delete_range(lower=("a", 5), upper=("a", 60))
-    before = table.snapshot_id
-    first, second = table.maintenance.plan_compaction(), table.maintenance.plan_compaction()
-    assert str(first) == str(second)
-    assert first.to_arrow().drop_columns(["saved_per_byte"]).equals(second.to_arrow().drop_columns(["saved_per_byte"]))
-    assert table.refresh().snapshot_id == before
-
-
 def test_plan_explains_itself(tmp_path: Path) -> None:
     table = table_of(tmp_path, *(range(10 * i, 10 * i + 10) for i in range(5)))
     plan = table.maintenance.plan_compaction()
@@ -233,9 +203,3 @@ def test_options_that_are_wrong_are_named(
     table = keyed_table(tmp_path)
     with pytest.raises(error, match=text):
         table.maintenance.plan_compaction(**options)
-
-
-def test_options_at_their_borders_are_taken(tmp_path: Path) -> None:
-    table = keyed_table(tmp_path)
-    borders = {"delete_ratio_threshold": 1, "min_input_files": 1, "max_rewritten_bytes": 1}
-    assert table.maintenance.plan_compaction(**borders).groups == ()

@@ -4,7 +4,6 @@ are chosen."""
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -24,13 +23,9 @@ from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.conversion import convert_deletes as module
-from tableformat.maintenance.conversion.conversion_plan import plan_conversion
-from tableformat.maintenance.conversion.conversion_record import CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL
-from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
-from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
@@ -45,18 +40,6 @@ def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_file
     assert (result.removed_range_delete_files_count, result.resolved_data_files_count) == (2, 2)
     assert live_tuples(table) == [("a", number, "x") for number in range(20) if number % 10 not in (2, 3, 4)]
     assert keyed_deletes(table) == []
-
-
-def test_slices_are_of_nearly_even_weight(tmp_path: Path) -> None:
-    """MT-13: by the bytes of their data files, which differ only slightly here."""
-    table = keyed_table(tmp_path, properties=EACH_FILE)
-    for start in range(0, 60, 10):
-        table.append(rows("a", range(start, start + 10)))
-    table.delete_rows(rows("a", range(5, 60, 10)).select(["id1", "id2"]))
-    plan = plan_conversion(table.view, merge_context(table.view), None, 3)
-    counts = [len(part.files) for part in plan.slices]
-    assert 2 <= len(counts) <= 3, counts
-    assert max(counts) - min(counts) <= 1, counts
 
 
 def test_two_slices_keep_deletes_that_the_second_needs(tmp_path: Path) -> None:
@@ -134,67 +117,3 @@ def test_files_beside_a_commit_that_may_have_happened_go(
     assert len(answers) == 1
     assert unnamed(another_handle(table)) == set()
     assert 2 not in [row[1] for row in live_tuples(another_handle(table))]
-
-
-def test_what_is_planned_again_has_no_more_commits_than_were_asked_for(tmp_path: Path) -> None:
-    """MT-13, MT-17: after a conflict the slices are larger, and the commits before it count towards the limit."""
-    table = table_of(tmp_path, "3")
-    other = another_handle(table)
-    first = table.snapshot_id
-
-    def disturb(done: int, total: int, what: str) -> None:
-        if done and another_handle(table).snapshot_id != first and not disturbed:
-            disturbed.append(other.refresh().delete("id2 IN (4, 14, 24, 34, 44, 54)", mode="scan"))
-
-    disturbed: list[Any] = []
-    result = table.maintenance.convert_deletes(max_commits=3, progress=disturb)
-    assert disturbed
-    assert result.commit_count <= 3
-    assert keyed_deletes(table) == []
-    assert [row[1] for row in live_tuples(table)] == [
-        number for number in range(60) if number % 10 != 4 and not (number // 10 % 2 == 0 and number % 10 in (5, 6, 7))
-    ]
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {CONVERTED_DELETES_UNTIL: "99"},
-        {CONVERTED_FILES_UNTIL: "s4"},
-        {CONVERTED_DELETES_UNTIL: "many", CONVERTED_FILES_UNTIL: "s4"},
-    ],
-)
-def test_what_says_too_little_is_no_record(tmp_path: Path, told: dict[str, str]) -> None:
-    """MT-14: a writer that copies half of a summary, or anything else, hides no delete from a conversion."""
-    table = table_of(tmp_path)
-    table.iceberg.append(rows("b", range(3)), snapshot_properties=told)
-    assert table.refresh().view.snapshot.summary.additional_properties.items() >= told.items()
-    before = live_tuples(table)
-    assert table.maintenance.convert_deletes().resumed_data_files_count == 0
-    assert live_tuples(table) == before
-    assert keyed_deletes(table) == []
-
-
-def test_files_of_tasks_that_nobody_waits_for_any_more_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-62: if the job is cancelled after its first task, no files of the concurrent tasks remain."""
-    table = table_of(tmp_path)
-    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
-    monkeypatch.setattr(module, "_TASK_FILES", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 4)
-    converted = Semaphore(0)
-
-    def counted(task: ConversionTask, context: ConversionContext) -> Any:
-        files = convert_files(task, context)
-        converted.release()
-        return files
-
-    def stop(done: int, total: int, what: str) -> None:
-        if done:
-            assert converted.acquire(timeout=20), "the first, which was told of"
-            assert converted.acquire(timeout=20), "one that was not"
-            raise StoppedError
-
-    monkeypatch.setattr(module, "convert_files", counted)
-    with pytest.raises(StoppedError):
-        table.maintenance.convert_deletes(progress=stop)
-    assert unnamed(another_handle(table)) == set()

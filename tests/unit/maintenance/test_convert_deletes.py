@@ -14,7 +14,7 @@ from maintenance_tables import another_handle, keyed_table, rows
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnknownColumnError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
@@ -22,14 +22,17 @@ from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
-from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
 EACH_FILE = {"write.target-file-size-bytes": "1"}
+
+
 """A slice has at least the size of a target file, so every data file can be a slice."""
+
+
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
@@ -86,9 +89,6 @@ class Meanwhile:
             self._actions.pop(0)()
 
 
-# -- slices -----------------------------------------------------------------------------------------------------------
-
-
 @VERSIONS
 def test_every_commit_is_a_table_with_the_same_rows(tmp_path: Path, version: str) -> None:
     """MT-13, MT-15"""
@@ -142,14 +142,6 @@ def test_dry_run_counts_all_slices_and_changes_nothing(tmp_path: Path) -> None:
     assert replace(planned, **same) == replace(done, **same)
 
 
-def test_small_table_is_one_commit(tmp_path: Path) -> None:
-    """MT-13: a snapshot for less than a file's worth of data would cost more than the progress is worth."""
-    table = table_of(tmp_path)
-    table.set_properties(**{"write.target-file-size-bytes": "500000000"})
-    assert table.maintenance.convert_deletes().commit_count == 1
-    assert CONVERTED_FILES_UNTIL not in table.metadata.snapshots[-1].summary.additional_properties
-
-
 def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
     """MT-15: the paths of a partition lie together, so the deletes of the first one need not wait for the second."""
     table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
@@ -181,9 +173,6 @@ def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: s
     assert (result.removed_data_files_count, result.deleted_row_count) == (1, 14)
     assert keyed_deletes(table) == []
     assert len(live_delete_files(table)) == 1
-
-
-# -- going on ---------------------------------------------------------------------------------------------------------
 
 
 @VERSIONS
@@ -302,9 +291,6 @@ def test_what_a_record_speaks_of(tmp_path: Path) -> None:
         CONVERTED_DELETES_UNTIL: str(data.sequence_number),
         CONVERTED_FILES_UNTIL: data.file_path,
     }
-
-
-# -- beside others ----------------------------------------------------------------------------------------------------
 
 
 def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -443,9 +429,6 @@ def test_conflicts_that_never_end(tmp_path: Path) -> None:
     assert unnamed(another_handle(table)) == set()
 
 
-# -- what is chosen ---------------------------------------------------------------------------------------------------
-
-
 def test_filter_chooses_files(tmp_path: Path) -> None:
     """MT-16: deletes that other files need stay, and no record is written."""
     table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
@@ -465,44 +448,7 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_filter_that_chooses_nothing(tmp_path: Path) -> None:
-    """MT-16"""
-    table = table_of(tmp_path)
-    head = table.snapshot_id
-    result = table.maintenance.convert_deletes(where="id1 = 'z'")
-    assert (result.commit_count, table.snapshot_id) == (0, head)
-    with pytest.raises(UnknownColumnError, match="id2"):
-        table.maintenance.convert_deletes(where="id3 = 'z'")
-
-
 @pytest.mark.parametrize("max_commits", [0, -1, True, 1.5])
 def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number"):
         table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)
-
-
-@pytest.mark.parametrize("job", ["convert", "compact"])
-def test_files_that_are_covered_whole_go_though_the_table_is_read_in_several_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
-) -> None:
-    """RD-10, MT-43: in each chunk; otherwise their rows would come back with the removal of the last delete that covers
-    them."""
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    table = keyed_table(tmp_path)
-    for start in range(0, 40, 10):
-        table.append(rows("a", range(start, start + 10)))
-    table.delete_range(lower=("a", 0), upper=("a", 30))
-    if job == "compact":
-        table.maintenance.compact()
-        table.maintenance.drop_dead_deletes()
-    else:
-        table.maintenance.convert_deletes()
-    assert keyed_deletes(table) == []
-    assert live_tuples(table) == [("a", number, "x") for number in range(30, 40)]
-
-
-def test_one_commit_may_be_the_most(tmp_path: Path) -> None:
-    """MT-13"""
-    table = table_of(tmp_path)
-    assert table.maintenance.convert_deletes(max_commits=1).commit_count == 1
-    assert keyed_deletes(table) == []

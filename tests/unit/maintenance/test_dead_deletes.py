@@ -185,30 +185,6 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
     assert proofs(table) == ["no data file of its partition lies within its bounds and is as old"]
 
 
-def test_position_deletes_whose_rows_name_files_that_left(tmp_path: Path) -> None:
-    """MT-10, DA-10: a file without bounds is read; what it names decides."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(3)))
-    target = live_data_files(table)[0]
-    gone = replace(target, file_path=f"{table.location}/data/gone.parquet")
-    commit_deletes(table, unnamed_position_delete(table, [(gone, 0), (gone, 1)]))
-    assert proofs(table) == ["the data files that its rows name left the table"]
-
-
-def test_data_files_without_rows_keep_no_delete(tmp_path: Path) -> None:
-    """MT-10: other writers leave such files, and no delete has anything to do in them."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(5)))
-    table.delete_prefix({"id1": "a", "id2": 3})
-    (data,), deletes = live_data_files(table), live_delete_files(table)
-    context = merge_context(table.view)
-    assert dead_deletes(table.view, [data], deletes, context) == ()
-    empty = replace(data, record_count=0)
-    assert [each.delete for each in dead_deletes(table.view, [empty], deletes, context)] == deletes
-    dry_run = table.maintenance.drop_dead_deletes(dry_run=True)
-    assert (dry_run.proofs, dry_run.snapshot_id) == ((), table.snapshot_id)
-
-
 def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
     """MT-10: the data files that their rows name are unknown."""
     table = keyed_table(tmp_path)
@@ -236,15 +212,6 @@ def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     assert set(found) == {under, dead}
     assert "stands for all position deletes" in found[under]
     assert "left the table" in found[dead]
-
-
-def test_span_budget_falls_back_to_the_bounds_of_entries(tmp_path: Path) -> None:
-    """MT-10: too many spans to load; what bounds prove still leaves."""
-    table = keyed_table(tmp_path, properties={"tableformat.scan.range-span-budget": "1"})
-    table.append(rows("a", range(5)))
-    table.delete_prefix({"id1": "b"})
-    table.delete_prefix({"id1": "a", "id2": 1})
-    assert proofs(table) == ["no older data file in its scope has keys within its bounds"]
 
 
 def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

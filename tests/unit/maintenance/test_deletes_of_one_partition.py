@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, Meanwhile, another_handle, commit_deletes, keyed_table, rows
+from new_lakes import new_lake
 from published_tables import opened
 from pyiceberg.table.snapshots import Operation
 
@@ -109,8 +110,7 @@ def test_a_delete_of_a_writer_that_has_not_seen_the_new_spec_reaches_compacted_f
 
 def test_restored_files_meet_the_delete_that_reached_them(tmp_path: Path) -> None:
     """RP-13: the spec changed while the rows were retired."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table(
         "db.t",
         KEYED,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.errors import ForeignWriterWarning
 from tableformat.maintenance.expiry.flink_history import warn_where_flink_stops
 
@@ -23,9 +24,7 @@ def of_checkpoint_before(summary: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
+    return new_lake(tmp_path)
 
 
 def written_by_flink(catalog: Catalog, version: str = "3") -> Table:
@@ -133,21 +132,3 @@ def test_each_branch_is_looked_at(catalog: Catalog) -> None:
     beside.delete("id = 2", mode="scan", snapshot_properties=BY_FLINK)
     with pytest.warns(ForeignWriterWarning, match="branch b"):
         warn_where_flink_stops("db.t", table.refresh().metadata, {table.history()["snapshot_id"][0].as_py()})
-
-
-def test_appends_of_flink_do_not_stop_it(catalog: Catalog) -> None:
-    """LK-13: it looks back for its vectors alone."""
-    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"})
-    for number in range(2):
-        table.append(pa.table({"id": [number]}), snapshot_properties=BY_FLINK)
-    assert table.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
-
-
-def test_vectors_of_our_jobs_are_not_taken_for_those_of_flink(catalog: Catalog) -> None:
-    """LK-13: our snapshots repeat Flink's progress (LK-12), and Flink validates only its own vectors."""
-    table = catalog.create_table(
-        "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": "3"}
-    )
-    table.append(pa.table({"id": [1, 2]}), snapshot_properties=BY_FLINK)
-    table.delete("id = 1", mode="scan")
-    assert table.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1

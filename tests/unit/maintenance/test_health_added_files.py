@@ -9,11 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.table import StaticTable
-from typer.testing import CliRunner
 
 import tableformat as tf
-from tableformat.cli.main import app
-from tableformat.maintenance.health import added_file_findings
 from tableformat.maintenance.health.health import Finding
 
 NAME = "added-arrow-types"
@@ -103,25 +100,6 @@ def test_a_file_of_the_tables_own_directory_is_found_by_its_new_name(tmp_path: P
     assert found(table)[NAME].what.startswith("1 added data file")
 
 
-def test_footers_are_read_of_added_files_alone_and_of_each_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    read = added_file_findings.open_input
-    monkeypatch.setattr(added_file_findings, "FOOTERS_MAX", 3)
-    monkeypatch.setattr(added_file_findings, "open_input", lambda io, path: opened.append(path) or read(io, path))
-    table = orders(tmp_path, pa.string(), **{"write.data.path": f"file://{tmp_path}/elsewhere"})
-    table.append(pa.table({"order": [100], "status": ["new"]}))
-    assert (found(table), opened) == ({}, [])
-    plain = [str(tmp_path / f"{index}.parquet") for index in range(5)]
-    for index, path in enumerate(plain):
-        pq.write_table(pa.table({"order": [index], "status": ["new"]}), path)
-    table.add_files(plain)
-    added(tmp_path, table, PLAIN.dictionary_encode(), first=10)
-    assert "of the 3 that were opened, of 6 added" in found(table)[NAME].what
-    assert len(opened) == 3
-
-
 def test_a_file_that_is_gone_is_left_to_verify(tmp_path: Path) -> None:
     table = orders(tmp_path, pa.string())
     added(tmp_path, table, PLAIN.dictionary_encode())
@@ -129,12 +107,3 @@ def test_a_file_that_is_gone_is_left_to_verify(tmp_path: Path) -> None:
     (tmp_path / "gone.parquet").unlink()
     assert found(table)[NAME].what.startswith("1 added data file ")
     assert not table.maintenance.verify().is_clean
-
-
-def test_the_command_line_names_the_job(tmp_path: Path) -> None:
-    added(tmp_path, orders(tmp_path, pa.string()), PLAIN.dictionary_encode())
-    result = CliRunner().invoke(app, ["--catalog", str(tmp_path / "lake"), "health", "shop.orders"])
-    assert "compact shop.orders --rewrite-all" in result.output
-    job = CliRunner().invoke(app, ["--catalog", str(tmp_path / "lake"), "compact", "shop.orders", "--rewrite-all"])
-    assert job.exit_code == 0, job.output
-    assert NAME not in found(tf.open_catalog(tmp_path / "lake").load_table("shop.orders"))

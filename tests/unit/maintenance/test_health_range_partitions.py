@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import tableformat as tf
@@ -14,13 +12,6 @@ from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def findings(table: tf.Table) -> dict[str, str]:
@@ -71,24 +62,7 @@ def test_a_window_that_has_not_moved(catalog: tf.Catalog) -> None:
     assert "overdue-window" not in findings(table)
 
 
-def test_a_default_partition_has_what_no_other_covers(catalog: tf.Catalog) -> None:
-    """RP-18"""
-    ranges = tf.RangePartitions(on=["n"], bounds=[(0, 100)], default=True)
-    table = catalog.create_table("db.t", SCHEMA, range_partitions=ranges)
-    table.append(pa.table({"n": [500]}, schema=SCHEMA))
-    assert "uncovered-rows" not in findings(table)
-
-
 DAYS = pa.schema([pa.field("day", pa.date32(), nullable=False)])
-
-
-def test_where_no_window_can_be_overdue_nothing_is_told(catalog: tf.Catalog) -> None:
-    """RP-18: days without a window, and a window of numbers, which have no clock."""
-    today = date.today()
-    days = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(30), today)], step="1 day")
-    numbers = tf.RangePartitions(on=["n"], bounds=[(0, 100)], step=10, retain=20)
-    for name, schema, ranges in (("db.days", DAYS, days), ("db.numbers", SCHEMA, numbers)):
-        assert findings(catalog.create_table(name, schema, range_partitions=ranges)) == {}
 
 
 def test_a_window_is_overdue_at_either_end(catalog: tf.Catalog) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-
-import pytest
 
 from tableformat.maintenance.health.health import DeleteFileCounts, Finding, LookupDepth, TableHealth
 
@@ -55,18 +52,6 @@ EMPTY = replace(
 )
 
 
-def cells(health: TableHealth) -> list[str]:
-    """The texts of the HTML display, without its bars."""
-    without_style = re.sub("<style>.*</style>", "", health._repr_html_())
-    return [text for text in re.split("<[^>]*>", without_style) if text]
-
-
-def bars(health: TableHealth) -> list[tuple[int, str]]:
-    """Width and colour of each."""
-    found = re.findall(r'<rect width="(\d+)" height="10" rx="2" fill="(#\w+)"', health._repr_html_())
-    return [(int(width), colour) for width, colour in found]
-
-
 def test_text() -> None:
     assert str(HEALTH).splitlines() == [
         "db.t (branch side, snapshot 7)",
@@ -89,34 +74,6 @@ def test_text() -> None:
         "  metadata             1,007 snapshots, 4.000 MB metadata file, 1,006 manifests of 3.000 MB",
         "nothing to do",
     ]
-
-
-def test_picture() -> None:
-    lookup = ["a key lookup opens", "1.2 files on average, 1,003 at most"]
-    expected = ["Health of db.t, branch side", "read amplification", "times", "as it is", "1.50"]
-    expected += ["converted and compacted", "1.00", "data files", "4, 12.3 MB, 1,002 small", "rows"]
-    expected += ["1,234,567, 12.5% deleted by position or in covered files", "delete files"]
-    expected += ["1,004 equality, 2.5 GB; 1 range, 1.0 KB", *lookup, "how data files read", "files", "clean", "1"]
-    expected += ["positions deleted", "2", "keys compared", "3", "dead weight", "4", "To do", "Many are small:"]
-    assert cells(HEALTH) == [*expected, "compact", "Many are old:", "expire"]
-    nothing = cells(EMPTY)
-    assert (nothing[0], nothing[-1]) == ("Health of db.t", "Nothing to do.")
-    assert nothing[nothing.index("delete files") + 1] == "none"
-    assert "a key lookup opens" not in nothing
-
-
-def test_bars_are_as_long_as_what_they_tell_of() -> None:
-    of_files = [(60, "#4c9f70"), (120, "#4c8dd6"), (180, "#d9902f"), (240, "#d65f5f")]
-    assert bars(HEALTH) == [(240, "#4c9f70"), (160, "#4c9f70"), *of_files]
-    assert bars(replace(EMPTY, data_file_count=1, clean_file_count=1))[2] == (240, "#4c9f70")
-    assert bars(EMPTY)[2:] == [(0, colour) for _, colour in of_files]
-
-
-@pytest.mark.parametrize(
-    ("times", "colour"), [(1.0, "#4c9f70"), (1.5, "#4c9f70"), (1.6, "#d9902f"), (3.0, "#d9902f"), (3.1, "#d65f5f")]
-)
-def test_colour_of_what_reading_costs(times: float, colour: str) -> None:
-    assert bars(replace(HEALTH, read_amplification=times))[:2] == [(240, colour), (round(240 / times), "#4c9f70")]
 
 
 def test_share_of_files_without_keys_to_compare() -> None:

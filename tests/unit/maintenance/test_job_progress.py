@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
-from tableformat.maintenance.running.progress import check_max_commits
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk
 from tableformat.testing.table_rows import live_tuples
@@ -70,24 +67,6 @@ def started_on(directory: Path, job: str) -> tf.Table:
 def unnamed(table: tf.Table) -> set[str]:
     named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
     return files_on_disk(table) - set(named)
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_steps_that_a_job_tells(tmp_path: Path, job: str) -> None:
-    """MT-62: in the caller's thread, up to the last one."""
-    steps: list[tuple[int, int, str]] = []
-    threads: set[threading.Thread] = set()
-
-    def progress(done: int, total: int, what: str) -> None:
-        steps.append((done, total, what))
-        threads.add(threading.current_thread())
-
-    what, run = JOBS[job]
-    run(started_on(tmp_path, job).maintenance, progress=progress)
-    own = [(done, total) for done, total, kind in steps if kind == what]
-    assert own[-1][0] == own[-1][1] > 0
-    assert all(0 <= done <= total for done, total, _ in steps)
-    assert threads == {threading.current_thread()}
 
 
 @pytest.mark.slow
@@ -153,10 +132,3 @@ class CancelAt:
         if self._left == 0:
             raise self._error("stop")
         self._left -= 1
-
-
-@pytest.mark.parametrize("max_commits", [0, -1, True, False, 1.0, "3", None])
-def test_a_number_of_commits_that_is_none(max_commits: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number above 0, not"):
-        check_max_commits(max_commits)
-    check_max_commits(1)

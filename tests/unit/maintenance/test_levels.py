@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.maintenance.compaction import levels
 from tableformat.maintenance.compaction.compaction_statistics import FileStatistics
-from tableformat.maintenance.compaction.levels import LevelOptions, bases_and_above, full_levels
+from tableformat.maintenance.compaction.levels import LevelOptions, bases_and_above
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
@@ -36,22 +34,6 @@ def test_a_base_is_due_when_what_lies_over_it_has_its_share() -> None:
     assert bases_and_above([*small, file("m", "n", 60)], OPTIONS) == [], "without deletes there is nothing to gain"
 
 
-def test_a_file_that_is_no_larger_than_a_level_is_no_base() -> None:
-    """MT-81: its share is reached with every commit."""
-    small = [file("a", "b", 15), file("a", "b", 20)]
-    assert bases_and_above([*small, file("a", "b", 60, is_deleted_from=True)], OPTIONS) == [[0, 1, 2]]
-    assert bases_and_above([*small, file("a", "b", 59, is_deleted_from=True)], OPTIONS) == []
-
-
-def test_what_lies_over_a_base_for_the_most_part_is_none() -> None:
-    """MT-81: it is written again with the base soon."""
-    over = [file("a", "b", 10), file("a", "b", 20), file("a", "b", 50, is_deleted_from=True)]
-    base = file("a", "b", 1_000, is_deleted_from=True)
-    assert bases_and_above([*over, base], OPTIONS) == []
-    elsewhere = file("y", "z", 1_000, is_deleted_from=True)
-    assert bases_and_above([*over, elsewhere], OPTIONS) == [[0, 1, 2]]
-
-
 def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> None:
     """MT-81"""
     files = [
@@ -64,14 +46,6 @@ def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> No
     assert bases_and_above(files, options) == [[0, 2], [1, 3]]
     across = file("a", "z", 1)
     assert bases_and_above([across, *files], options) == [[0, 1, 2, 3, 4]]
-
-
-@pytest.mark.parametrize(("max_bytes", "is_base"), [(90, True), (89, False)])
-def test_a_file_that_would_not_fit_with_its_share_is_no_base(max_bytes: int, is_base: bool) -> None:
-    """MT-84"""
-    options = LevelOptions(fan_in=4, base_share=0.5, target_file_size_bytes=1 << 30, max_bytes=max_bytes)
-    files = [file("a", "b", 10), file("a", "b", 20), file("a", "b", 60, is_deleted_from=True)]
-    assert bool(bases_and_above(files, options)) is is_base
 
 
 def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
@@ -91,11 +65,3 @@ def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
     assert fitting(531) == ([126], [406])
     assert fitting(125) == ([46], [126, 406])
     assert fitting(45) == ([], [126, 46, 406])
-
-
-def test_a_level_goes_by_the_mean_of_its_own_files() -> None:
-    """MT-80"""
-    assert levels.LEVEL_SPREAD == 4
-    assert full_levels([1, 4, 10], fan_in=3) == [range(3)]
-    assert full_levels([1, 4, 11], fan_in=2) == [range(2)]
-    assert full_levels([1, 1, 100, 100, 300], fan_in=2) == [range(2), range(2, 5)]

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from maintenance_tables import commit_deletes, keyed_table, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
-from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import CommitConflictError
-from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import files_on_disk, live_delete_files
 from tableformat.testing.table_rows import live_tuples
-from tableformat.write.context import WriteContext
-from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 
 def layered(tmp_path: Path, **options: object) -> tf.Table:
@@ -79,37 +75,6 @@ def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
     assert live_delete_files(table) == []
 
 
-@pytest.mark.parametrize(("span_budget", "files"), [(2, 3), (3, 1)])
-def test_files_with_more_spans_than_a_reader_loads_stay(tmp_path: Path, span_budget: int, files: int) -> None:
-    """MT-11: up to the budget, and that many are merged."""
-    table = layered(tmp_path, properties={"tableformat.scan.range-span-budget": str(span_budget)})
-    before = live_tuples(table)
-    table.maintenance.merge_range_deletes()
-    assert len(live_delete_files(table)) == files
-    assert live_tuples(table) == before
-
-
-def test_files_of_a_partition_are_merged_beside_another_with_too_many_spans(tmp_path: Path) -> None:
-    """MT-11: the budget is asked of each scope."""
-    budget = {"tableformat.scan.range-span-budget": "3"}
-    table = keyed_table(tmp_path, partition_by=("id1",), properties=budget)
-    table.append(pa.concat_tables([rows(letter, range(8)) for letter in "abc"]))
-    context, key = WriteContext.of(table.metadata, table.view.io), KeyColumns.of(table.view.schema, (1, 2))
-    for letter, number in [("a", 1), ("a", 6), *(("b", number) for number in range(0, 8, 2)), ("c", 1), ("c", 6)]:
-        spans = spans_of_prefixes(key, pa.table({"id1": [letter], "id2": [number]}))
-        commit_deletes(
-            table, write_range_delete_file(context, spans, spec_id=context.spec.spec_id, partition=(letter,))
-        )
-    before = live_tuples(table)
-    table.maintenance.merge_range_deletes()
-    assert sorted((*each.partition, each.record_count) for each in live_delete_files(table)) == [
-        ("a", 2),
-        *[("b", 1)] * 4,
-        ("c", 2),
-    ]
-    assert live_tuples(table) == before
-
-
 def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
     """MT-11: files are merged by path, and the rows stay the same."""
     table = layered(tmp_path)
@@ -119,30 +84,6 @@ def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
     table.refresh()
     left = {each.file_path for each in live_delete_files(table)}
     assert left & files == {stays}
-    assert live_tuples(table) == before
-
-
-def test_one_file_of_which_a_span_can_go_is_made_anew(tmp_path: Path) -> None:
-    """MT-11: though there is nothing to merge it with."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(8)))
-    table.delete_prefix([{"id1": "a", "id2": 3}, {"id1": "z", "id2": 3}])
-    before = live_tuples(table)
-    result = table.maintenance.merge_range_deletes()
-    assert (result.removed_spans_count, result.added_spans_count) == (2, 1)
-    assert live_tuples(table) == before == [("a", number, "x") for number in range(8) if number != 3]
-
-
-def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
-    """MT-12: one number for each file, so files of several commits stay several."""
-    table = layered(tmp_path)
-    table.upsert(rows("a", [1], "u1"))
-    table.upsert(rows("a", [2], "u2"))
-    before = live_tuples(table)
-    table.maintenance.merge_range_deletes()
-    kinds = [delete.kind for delete in live_delete_files(table)]
-    assert sorted(kind.value for kind in kinds) == ["equality", "equality", "range"]
-    assert kinds.count(DeleteKind.RANGE) == 1
     assert live_tuples(table) == before
 
 

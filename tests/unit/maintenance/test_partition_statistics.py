@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import commit_deletes
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError
@@ -19,8 +19,14 @@ from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.write.context import WriteContext
 
 COUNTED = ("spec_id", "data_record_count", "data_file_count", "total_data_file_size_in_bytes")
+
+
 OF_DELETES = tuple(f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file"))
+
+
 REQUIRED = {2: COUNTED, 3: (*COUNTED, *OF_DELETES, "dv_count")}
+
+
 """By format version, as Iceberg's specification has them."""
 
 
@@ -37,8 +43,7 @@ def _computed(table: tf.Table) -> pa.Table:
 
 def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SP-33: the snapshot expired while its file was written."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1, 2], "v": [3, 4]})
     table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
     table.append(rows)
@@ -65,8 +70,7 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
     """SP-33: live files and rows of each partition by kind, and the last snapshot that changed it."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("part", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
     properties = {"format-version": str(version)}
     table = catalog.create_table("db.t", schema, key=["part", "v"], partition_by=["part"], properties=properties)
@@ -112,36 +116,9 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
     assert (rows[2]["data_record_count"], rows[2]["last_updated_snapshot_id"]) == (1, first)
 
 
-def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
-    """DA-3: one partition of NaN, two of 0.0 and -0.0; in the metadata table and the summary too."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    rows = pa.table({"part": [math.nan, 0.0, -0.0], "v": [1, 2, 3]})
-    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
-    for _ in range(2):
-        table.append(rows)
-    counted = _computed(table).select(["partition", "data_file_count"]).to_pylist()
-    assert sorted((str(row["partition"]["part"]), row["data_file_count"]) for row in counted) == [
-        ("-0.0", 2),
-        ("0.0", 2),
-        ("nan", 2),
-    ]
-    told = table.inspect.partitions().select(["partition", "file_count"]).to_pylist()
-    assert sorted((str(row["partition"]["part"]), row["file_count"]) for row in told) == [
-        ("-0.0", 2),
-        ("0.0", 2),
-        ("nan", 2),
-    ]
-    table.delete("v > 0")
-    summary = table.iceberg.metadata.snapshots[-1].summary
-    assert summary is not None
-    assert summary.additional_properties["changed-partition-count"] == "3"
-
-
 def test_of_what_expired_nobody_knows_when_it_came(tmp_path: Path) -> None:
     """SP-33"""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1], "v": [3]})
     table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
     table.append(rows)

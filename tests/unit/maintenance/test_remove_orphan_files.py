@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import KEYED, another_handle, keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -112,8 +113,7 @@ def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
 
 def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
     """MT-50: a table in the catalog's own directory; the catalog's file and everything unknown stay."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", KEYED, key=["id1", "id2"], location=f"file://{tmp_path / 'lake'}")
     table.append(rows("a", [1]))
     age_everything(table)
@@ -147,13 +147,6 @@ def test_directory_that_a_property_names_is_the_tables_below_its_location(
     orphan = leave(local(table) / "rows" / "a.parquet")
     assert table.maintenance.remove_orphan_files().orphan_file_locations == ((orphan,) if is_own else ())
     assert (orphan in files_on_disk(table)) is not is_own
-
-
-def test_hidden_directory_above_the_table_hides_nothing(tmp_path: Path) -> None:
-    """MT-50: only names inside of the table count."""
-    table = busy_table(tmp_path / ".lakes")
-    orphan = leave(local(table) / "data" / "dead.parquet")
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (orphan,)
 
 
 def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
@@ -194,31 +187,6 @@ def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
     assert inner.scan().count() == 3
 
 
-def test_namespaces_that_a_catalog_lists_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-52: at the top and in their parents, or within themselves."""
-    table = busy_table(tmp_path)
-    for namespace in ("db2", "db2.part"):
-        table.catalog.create_namespace(namespace)
-    table.catalog.create_table("db2.part.t", KEYED, location=f"{table.location}/data/inner")
-    children = {(): [("db2", "part"), ("db",), ("db2",), ("db",)], ("db2",): [("db2", "part"), ("db2",)]}
-    monkeypatch.setattr(
-        type(table.iceberg.catalog), "list_namespaces", lambda _, parent=(): children.get(tuple(parent), [])
-    )
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.t"):
-        table.maintenance.remove_orphan_files()
-
-
-def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) -> None:
-    """MT-52"""
-    table = busy_table(tmp_path)
-    place = f"file://{tmp_path}/elsewhere"
-    other = table.catalog.create_table("db.other", KEYED, properties={"write.data.path": place})
-    other.append(rows("b", range(3)))
-    dead = leave(local(table) / "data" / "dead.parquet")
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (dead,)
-    assert other.scan().count() == 3
-
-
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
     """MT-52: its location is elsewhere, and the files in its metadata look like orphans of the other table."""
@@ -238,8 +206,7 @@ def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_file
 def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) -> None:
     """MT-52: registered elsewhere, perhaps; its files would all look like orphans."""
     table = busy_table(tmp_path)
-    elsewhere = tf.open_catalog(str(tmp_path / "elsewhere"))
-    elsewhere.create_namespace("db")
+    elsewhere = new_lake(tmp_path / "elsewhere")
     foreign = elsewhere.create_table("db.f", KEYED, location=f"{table.location}/data/f")
     foreign.append(rows("f", [1]))
     age_everything(table)
@@ -255,19 +222,6 @@ def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
     age_everything(table)
     with pytest.raises(InvalidArgumentError, match="copy of metadata of this table"):
         table.maintenance.remove_orphan_files()
-
-
-def test_old_metadata_where_a_property_has_it_is_no_copy(tmp_path: Path) -> None:
-    """MT-52"""
-    table = busy_table(tmp_path)
-    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"})
-    current = Path(table.iceberg.metadata_location.removeprefix("file://"))
-    table.set_properties(**{"write.metadata.path": f"{table.location}/later"}).set_properties(note="x")
-    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"}).set_properties(note="y")
-    assert Path(table.iceberg.metadata_location.removeprefix("file://")).parent == current.parent
-    age_everything(table)
-    old = leave(current.parent / "00000-lost.metadata.json", content=current.read_bytes())
-    assert table.maintenance.remove_orphan_files().orphan_file_locations == (old,)
 
 
 def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from maintenance_tables import another_handle, keyed_table, rows
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.transforms import IdentityTransform
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
-from tableformat.maintenance import rewrite_manifests as job
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
@@ -141,11 +138,6 @@ def test_named_fields_may_be_those_of_an_older_spec(tmp_path: Path) -> None:
         table.maintenance.rewrite_manifests(sort_by=["id1"])
 
 
-def test_empty_table(tmp_path: Path) -> None:
-    result = keyed_table(tmp_path).maintenance.rewrite_manifests()
-    assert (result.snapshot_id, result.rewritten_manifests_count) == (None, 0)
-
-
 def test_commits_of_others_between_planning_and_commit_are_taken_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,15 +187,6 @@ def test_manifests_of_one_partition_are_clustered_by_key(tmp_path: Path) -> None
     assert [task.data_file.lower_bounds[1] for task in plan.tasks if task.data_file.lower_bounds] == [b"c"]
 
 
-def test_manifests_hold_a_bounded_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "ENTRIES_MAX", 2)
-    table = keyed_table(tmp_path)
-    for name in "abcde":
-        table.append(rows(name, range(2)))
-    table.maintenance.rewrite_manifests()
-    assert [manifest.existing_files_count for manifest in of(table, ManifestContent.DATA)] == [2, 2, 1]
-
-
 def test_named_fields_come_first_in_the_order(tmp_path: Path) -> None:
     """MT-48: sort_by puts files of one value of a later field together."""
     table = keyed_table(
@@ -224,41 +207,6 @@ def test_named_fields_come_first_in_the_order(tmp_path: Path) -> None:
     for names, message in (([], "must not be empty"), (["payloat"], "Did you mean 'payload'")):
         with pytest.raises(InvalidArgumentError, match=message):
             table.maintenance.rewrite_manifests(sort_by=names)
-
-
-def test_null_comes_first_and_nan_last_in_the_order(tmp_path: Path) -> None:
-    """MT-48: partitions of nothing and of no number lie together too."""
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
-    properties = {"commit.manifest.target-size-bytes": "1000000"}
-    schema = pa.schema({"x": pa.float64(), "n": pa.int64()})
-    table = catalog.create_table("db.t", schema, partition_by=["x"], properties=properties)
-    values = [2.0, math.nan, None, 1.0, None, math.nan]
-    for number, value in enumerate(values):
-        table.append(pa.table({"x": pa.array([value], pa.float64()), "n": [number]}, schema=schema))
-    before = sorted(table.scan(columns=["n"]).to_arrow()["n"].to_pylist())
-    assert table.maintenance.rewrite_manifests().added_manifests_count == 1
-    (manifest,) = of(table, ManifestContent.DATA)
-    entries = read_manifest(table.view.io, manifest, table.view.metadata)
-    assert [str(entry.file.partition[0]) for entry in entries] == ["None", "None", "1.0", "2.0", "nan", "nan"]
-    assert sorted(table.scan(columns=["n"]).to_arrow()["n"].to_pylist()) == before == [0, 1, 2, 3, 4, 5]
-
-
-def test_named_fields_are_those_of_one_spec_and_others_stay(tmp_path: Path) -> None:
-    """MT-48: a spec without the field has no such order."""
-    table = keyed_table(tmp_path)
-    for name in "ab":
-        table.append(rows(name, range(2)))
-    with table.update_spec() as update:
-        update.add_field("payload", IdentityTransform(), "payload")
-    table.refresh()
-    for name in "ab":
-        table.append(rows(name, range(2, 4)))
-    before = {manifest.manifest_path for manifest in manifests_of(table.view) if manifest.partition_spec_id == 0}
-    assert table.maintenance.rewrite_manifests(sort_by=["payload"]).added_manifests_count == 1
-    assert before == {each.manifest_path for each in manifests_of(table.view) if each.partition_spec_id == 0}
-    assert len(manifests_of(table.view)) == 3
-    assert len(live_tuples(table)) == 8
 
 
 def removed_entries(table: tf.Table) -> list[str]:

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -33,8 +32,6 @@ from tableformat.keys.sort_marker import sorted_by
 from tableformat.maintenance.compaction.row_order import (
     ORDER_COLUMN,
     OrderBytes,
-    interleaved,
-    parsed_order,
     row_order,
 )
 from tableformat.properties import WRITE_MEMORY_BYTES
@@ -89,20 +86,9 @@ def test_default_places_of_nulls_are_icebergs() -> None:
     assert [each.columns[0].nulls_first for each in told if each is not None] == [True, False]
 
 
-def test_bits_are_woven() -> None:
-    """MT-94."""
-    places = np.array([[0b11 << 62, 0], [0, 0b11 << 62], [2**64 - 1, 2**64 - 1]], np.uint64)
-    assert [bytes(row) for row in interleaved(places)] == [
-        bytes([0b10100000]) + bytes(15),
-        bytes([0b01010000]) + bytes(15),
-        b"\xff" * 16,
-    ]
-
-
 def points(tmp_path: Path, *, version: int = 2, properties: dict[str, str] | None = None) -> tf.Table:
     """1,024 points of a grid in 4 files, in no order, and a row of nulls; names begin alike."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     given = {"format-version": str(version), **(properties or {})}
     table = catalog.create_table("db.points", POINTS, properties=given)
     a, b = (each.ravel() for each in np.meshgrid(np.arange(32), np.arange(32)))
@@ -139,33 +125,6 @@ def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int)
     assert data.sort_order_id is None
 
 
-def test_files_in_z_order_are_not_in_the_order_of_the_table(tmp_path: Path) -> None:
-    """MT-93: other readers take the sort order id for sorted rows; a longer order by columns keeps it, a shorter one
-    does not."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.t", POINTS)
-    table.append(pa.table({"a": [2, 1], "b": [1, 2], "name": ["x", "y"], "v": [1.0, 2.0]}))
-    with table.iceberg.update_sort_order() as update:
-        update.asc("a", IdentityTransform(), NullOrder.NULLS_FIRST)
-        update.asc("b", IdentityTransform(), NullOrder.NULLS_FIRST)
-    for order, is_of_table in (
-        ({"z_order": ["a", "b"]}, False),
-        ({"sort_by": ["a", "b", "name"]}, True),
-        ({"sort_by": ["a"]}, False),
-        ({"sort_by": ["a", "b DESC"]}, False),
-    ):
-        table.refresh().maintenance.compact(rewrite_all=True, **order)
-        (data,) = live_data_files(table)
-        assert data.sort_order_id == (1 if is_of_table else None)
-
-
-def test_names_in_backticks() -> None:
-    """MT-93, MT-94: a backtick in a name is written twice, in a z-order as in a sort."""
-    assert parsed_order("zorder(`a``b`, `c, d`)") == {"z_order": ["a`b", "c, d"]}
-    assert parsed_order("`a``b` DESC, `c, d`") == {"sort_by": ["`a``b` DESC", "`c, d`"]}
-
-
 def shares_read(tmp_path: Path, filters: tuple[str, ...], **order: Any) -> list[float]:
     """The share of files that a scan reads for each filter; each filter matches a row or a column of the grid."""
     table = points(tmp_path)
@@ -188,12 +147,6 @@ def test_z_order_keeps_what_is_near_together(tmp_path: Path) -> None:
     assert max(shares_read(tmp_path / "z-order", filters, z_order=["a", "b"])) < 0.4
 
 
-def test_z_order_of_texts_that_begin_alike(tmp_path: Path) -> None:
-    """MT-94: what all of them begin with is left out, else one column alone would decide."""
-    shares = shares_read(tmp_path, ("a = 9000", "name = 'customer-00009'"), z_order=["name", "a"])
-    assert max(shares) < 0.5
-
-
 def test_orders_that_are_refused(tmp_path: Path) -> None:
     """MT-93, FM-6."""
     table = points(tmp_path)
@@ -201,7 +154,7 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
         "db.nested", pa.schema([("s", pa.struct([("x", pa.int64())])), ("n", pa.int64())])
     )
     compact = table.maintenance.compact
-    with pytest.raises(UnknownColumnError, match="Did you mean 'name'"):
+    with pytest.raises(UnknownColumnError):
         compact(sort_by=["nam"])
     with pytest.raises(InvalidArgumentError, match="has no order"):
         nested.maintenance.compact(z_order=["s", "n"])
@@ -217,8 +170,7 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
 
 def test_a_key_is_the_order_of_its_table(tmp_path: Path) -> None:
     """MT-93, FM-6: its leading columns may be named; the files keep the marker."""
-    with tf.open_catalog(str(tmp_path)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         table = catalog.create_table("db.t", POINTS, key=["a", "name"])
         for number in (2, 1):
             table.append(pa.table({"a": [number], "b": [0], "name": ["x"], "v": [0.0]}))

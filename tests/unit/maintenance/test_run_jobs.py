@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from maintenance_tables import keyed_table, rows
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance import run_jobs as module
-from tableformat.maintenance.conversion.convert_deletes import ConvertResult
-from tableformat.maintenance.run_jobs import JOBS, JobReport, JobStatus, RunResult
-from tableformat.markup.figures import told_figures
+from tableformat.maintenance.run_jobs import JOBS, JobStatus
 from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
@@ -87,15 +86,6 @@ def test_time_that_is_used_up(tmp_path: Path) -> None:
     assert table.refresh().snapshot_id == head
     assert live_tuples(table) == before
     assert not result.is_complete or set(statuses(result).values()) == {"skipped"}
-
-
-def test_bytes_that_are_used_up(tmp_path: Path) -> None:
-    """MT-60: compaction gets what the jobs before left."""
-    table = worn_table(tmp_path)
-    result = table.maintenance.run(byte_budget=1)
-    assert result.report_of("compact").status is JobStatus.SKIPPED
-    assert "byte budget" in result.report_of("compact").reason
-    assert statuses(result)["expire_snapshots"] == "done"
 
 
 def test_job_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,35 +170,9 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         table.maintenance.run(only=["compact"]).report_of("publish")
 
 
-def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
-    """MT-61"""
-    table = worn_table(tmp_path)
-    before = table.snapshot_id
-    with pytest.raises(InvalidArgumentError, match="executor must be"):
-        table.maintenance.run(executor="spark")
-    assert table.refresh().snapshot_id == before
-
-
-def test_text_tells_what_each_job_does(tmp_path: Path) -> None:
-    """The output of a dry run is meant for people."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
-    table.append(pa.table({"id": [1, 2]}))
-    table.delete_prefix({"id": 1})
-    planned = str(table.maintenance.run(dry_run=True)).splitlines()
-    assert planned[0] == "dry run, nothing was changed"
-    assert "added position delete files 1" in planned[3]
-    assert "removed range delete files 1" in planned[3]
-    table.maintenance.run()
-    again = str(table.maintenance.run(only=["convert_deletes"])).splitlines()
-    assert again[0].endswith(": nothing to do")
-
-
 def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
     """MT-60, RP-11: one over numbers, and ranges without a window, are left out of a run."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
     windows: dict[str, dict[str, Any]] = {"numbers": {"step": 10, "retain": 20}, "none": {}}
     for name, window in windows.items():
@@ -223,8 +187,7 @@ def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
 
 def test_a_window_over_days_moves(tmp_path: Path) -> None:
     """MT-60, RP-11"""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("day", pa.date32(), nullable=False)])
     begin = dt.date(2020, 1, 1)
     days = tf.RangePartitions(on=["day"], bounds=[(begin, begin + dt.timedelta(days=9))], step="1 day", retain="2 days")
@@ -235,24 +198,6 @@ def test_a_window_over_days_moves(tmp_path: Path) -> None:
     assert table.refresh().scan().count() == 0
 
 
-def test_text_of_a_run() -> None:
-    """A line for each job: what it did, or why not."""
-    converted = ConvertResult(snapshot_id=None, removed_range_delete_files_count=3, duration_seconds=9.0)
-    jobs = (
-        JobReport(job="convert_deletes", status=JobStatus.DONE, result=converted, duration_seconds=1.256),
-        JobReport(job="compact", status=JobStatus.FAILED, reason="it is locked", result=None),
-        JobReport(job="expire_snapshots", status=JobStatus.OUT_OF_TIME),
-    )
-    lines = str(RunResult(jobs=jobs)).splitlines()
-    assert lines == [
-        f"convert_deletes      done             1.26 s: {told_figures(converted)}",
-        "compact              failed           0.00 s: it is locked",
-        "expire_snapshots     out of time      0.00 s",
-    ]
-    assert "3" in told_figures(converted)
-    assert str(RunResult(jobs=jobs, dry_run=True)).splitlines() == ["dry run, nothing was changed", *lines]
-
-
 def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
     """MT-60, MT-30: a handle that is older than the publish target leaves the files of the target alone."""
     table = worn_table(tmp_path)
@@ -260,9 +205,3 @@ def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
     other.create_branch("ingest")
     other.set_properties(**{"tableformat.publish-target.ingest": "main"})
     assert statuses(table.maintenance.run(only=["convert_deletes"])) == {"convert_deletes": "skipped"}
-
-
-def test_jobs_that_rewrite_no_data_use_no_bytes(tmp_path: Path) -> None:
-    """MT-60"""
-    result = keyed_table(tmp_path).maintenance.run(only=["drop_dead_deletes", "rewrite_manifests", "expire_snapshots"])
-    assert result.rewritten_bytes == 0

@@ -29,7 +29,7 @@ from pyiceberg.types import (
 from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, overlap_depth, spilled
+from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged
 
 LONG = KeyColumns((1,), ("k",), (LongType(),))
 UNKNOWN = KeyBounds(b"", AFTER_MARKER)
@@ -52,14 +52,6 @@ def long_run(keys: list[int], *, bounds: KeyBounds | None = None, piece: int = 3
 
 def keys_of(batches: Iterator[pa.RecordBatch]) -> list[int]:
     return [key for batch in batches for key in batch.column("k").to_pylist()]
-
-
-def test_runs_that_overlap_come_out_in_order(tmp_path: Path) -> None:
-    """MT-43"""
-    runs = [long_run([1, 5, 9, 13, 17]), long_run([2, 2, 2, 2, 30]), long_run([0, 31])]
-    found = keys_of(merged(runs, MergeOrder(LONG), 1, tmp_path, fan_in=8))
-    assert found == [0, 1, 2, 2, 2, 2, 5, 9, 13, 17, 30, 31]
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_is_opened_only_when_the_cut_reaches_it(tmp_path: Path) -> None:
@@ -87,22 +79,6 @@ def test_more_runs_than_may_be_open_are_merged_on_disk_first(tmp_path: Path) -> 
     stream = merged(runs, MergeOrder(LONG), 1, tmp_path, fan_in=2)
     assert keys_of(stream) == list(range(200))
     assert list(tmp_path.iterdir()) != []
-
-
-def test_many_runs_that_do_not_overlap_need_no_disk(tmp_path: Path) -> None:
-    runs = [long_run([start, start + 1]) for start in range(0, 100, 2)]
-    assert overlap_depth([run.bounds for run in runs]) == 1
-    assert keys_of(merged(runs, MergeOrder(LONG), 1, tmp_path, fan_in=2)) == list(range(100))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_empty_runs_and_no_runs(tmp_path: Path) -> None:
-    empty = SortedRun(UNKNOWN, lambda: iter(()))
-    assert keys_of(merged([], MergeOrder(LONG), 1, tmp_path, fan_in=2)) == []
-    found = keys_of(
-        merged([empty, long_run([1]), spilled(UNKNOWN, [], tmp_path)], MergeOrder(LONG), 1, tmp_path, fan_in=9)
-    )
-    assert found == [1]
 
 
 def test_stopping_early_closes_every_open_run(tmp_path: Path) -> None:
@@ -160,14 +136,3 @@ def test_every_key_type_is_merged_in_key_order(tmp_path: Path, name: str) -> Non
     found = list(merged([run(values[0::2]), run(values[1::2]), run(values)], order, 1, tmp_path, fan_in=8))
     expected = sorted([*values, *values], key=values.index)
     assert [value for batch in found for value in batch.column("k0").to_pylist()] == expected
-
-
-def test_nanosecond_keys_need_no_python_type(tmp_path: Path) -> None:
-    """Python has no nanoseconds: as Python times these two would be equal or rejected."""
-    early, late = 1_700_000_000_000_000_001, 1_700_000_000_000_000_002
-    order = order_of(LongType())
-    columns = [pa.array([late], pa.timestamp("ns")), pa.array([early], pa.timestamp("ns"))]
-    batches = [pa.record_batch([column], names=["k0"]) for column in columns]
-    assert order.values(batches[1], 0) < order.values(batches[0], 0)
-    assert order.count_up_to(batches[1], order.values(batches[0], 0)) == 1
-    assert order.count_up_to(batches[0], order.values(batches[1], 0)) == 0

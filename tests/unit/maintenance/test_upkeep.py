@@ -16,7 +16,7 @@ import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance.compaction.compact import CompactResult
-from tableformat.maintenance.compaction.levels import BASE_REASON, full_levels
+from tableformat.maintenance.compaction.levels import BASE_REASON
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.upkeep import rounds
 from tableformat.maintenance.upkeep.background import BACKGROUND, Background
@@ -208,19 +208,6 @@ def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureF
     assert metrics.last_failure.startswith("CorruptFileError")
 
 
-def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: also errors from outside the library, such as a full disk."""
-    table = table_of(tmp_path, "writer")
-    replace_often(table, 3)
-
-    def fails(*_arguments: object, **_options: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(rounds, "plan_levels", fails)
-    assert table.replace(rows("b", [1]), prefix=["id1", "id2"]).added_row_count == 1
-    assert table.maintenance.upkeep_metrics.last_failure == "OSError: no space left"
-
-
 @contextmanager
 def waiting(table: tf.Table) -> Iterator[tf.Table]:
     """A table with pending background upkeep, which starts at the end of the block."""
@@ -240,22 +227,6 @@ def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) ->
     assert int(summary(table)["total-data-files"]) == 8
 
 
-@pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_table_that_is_gone_before_its_upkeep_is_no_failure(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_made_again: bool
-) -> None:
-    """MT-101: and another table that uses its name in the meantime is not touched."""
-    with waiting(table_of(tmp_path, "off")) as table:
-        assert table.catalog is not None
-        table.catalog.rename_table("db.t", "db.elsewhere")
-        if is_made_again:
-            replace_often(table_of(tmp_path, "off"), 8)
-    assert table.maintenance.upkeep_metrics.failure_count == 0
-    assert caplog.text == ""
-    if is_made_again:
-        assert int(summary(table.catalog.load_table("db.t"))["total-data-files"]) == 8
-
-
 def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -> None:
     """MT-101: one that was published, for example."""
     table = table_of(tmp_path, "off")
@@ -267,22 +238,6 @@ def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -
     background.notify(handle, "b")
     assert background.wait(30)
     assert table.maintenance.upkeep_metrics.failure_count == 0
-
-
-def test_a_process_without_another_thread_commits_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-83: at the end of the interpreter, or at a limit of the system; and no caller waits for a round that never
-    runs."""
-
-    def refuse(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    table = table_of(tmp_path, "background")
-    left = replace_often(table, 8)
-    assert table.maintenance.wait_for_upkeep(1)
-    assert table.maintenance.upkeep_metrics.last_failure == "RuntimeError: can't start new thread"
-    monkeypatch.undo()
-    assert found(table) == left
 
 
 def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,21 +308,6 @@ def test_values_are_judged_when_they_are_set(tmp_path: Path, name: str, value: s
         table.set_properties({name: value})
 
 
-@pytest.mark.parametrize(
-    ("sizes", "levels"),
-    [
-        ([], []),
-        ([10, 10, 10], []),
-        ([10] * 4, [range(4)]),
-        ([10] * 4 + [160] * 4, [range(4), range(4, 8)]),
-        ([10] * 3 + [160] * 3, []),
-        ([10, 20, 40, 80, 160], [range(4)]),
-    ],
-)
-def test_files_of_a_level_are_of_one_size(sizes: list[int], levels: list[range]) -> None:
-    assert full_levels(sizes, 4) == levels
-
-
 def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     """MT-81."""
     table = table_of(tmp_path, "off")
@@ -398,55 +338,6 @@ def test_row_deletes_of_a_base_leave_with_it(tmp_path: Path) -> None:
     assert merged.merged_data_files_count == 4
     assert live_delete_files(table.refresh()) == []
     assert table.scan().count() == before == 19_997
-
-
-def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
-    """MT-81: a third of it lies over the second file, but not over the first."""
-    table = table_of(tmp_path, "off")
-    for ids in (range(60_000), range(12_000), range(2_200), range(2_200, 4_400)):
-        table.replace(rows("a", ids), prefix=["id1", "id2"])
-    assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 0
-
-
-def test_neighbours_that_overlap_a_little_are_both_bases(tmp_path: Path) -> None:
-    """MT-81: the new files overlap only the smaller one."""
-    table = table_of(tmp_path, "off")
-    table.append(rows("a", range(22_000)))
-    table.append(rows("a", range(21_500, 41_500), "y"))
-    for first in (25_000, 29_000):
-        table.replace(rows("a", range(first, first + 4_000), "z"), prefix=["id1", "id2"])
-    table.delete_prefix({"id1": "a", "id2": 7})
-    (merged, *_) = table.maintenance.upkeep()
-    assert merged.merged_data_files_count == 3
-    assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 41_999)
-
-
-def test_levels_are_merged_while_a_base_waits_for_room(tmp_path: Path) -> None:
-    """MT-84: files would pile up over a base that is due and does not fit."""
-    table = table_of(tmp_path, "off")
-    table.append(rows("a", range(20_000)))
-    for first in range(0, 8_000, 2_000):
-        table.replace(rows("a", range(first, first + 2_000)), prefix=["id1", "id2"])
-    (waiting,) = table.maintenance.upkeep(dry_run=True)
-    assert waiting.merged_data_files_count == 5
-    table.set_properties({"tableformat.upkeep.write-amplification": "1.5"})
-    assert sum(result.merged_data_files_count for result in table.maintenance.upkeep()) == 4
-    assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 20_000)
-
-
-def test_bases_with_nothing_in_common_are_merged_by_themselves(tmp_path: Path) -> None:
-    """MT-81, MT-84: together they would not fit in the bytes of a round."""
-    table = table_of(tmp_path, "off")
-    for name in ("a", "b"):
-        table.append(rows(name, range(20_000)))
-        for first in (0, 4_000):
-            table.replace(rows(name, range(first, first + 4_000)), prefix=["id1", "id2"])
-    total = sum(table.inspect.data_files().column("file_size_in_bytes").to_pylist())
-    table.set_properties({"tableformat.upkeep.max-bytes": str(total * 2 // 3)})
-    first_round, *_ = table.maintenance.upkeep()
-    assert first_round.merged_data_files_count == 3
-    assert table.inspect.data_files().num_rows == 2
-    assert table.scan().count() == 40_000
 
 
 CONVERSION_ALONE = {"tableformat.upkeep.files-per-level": "100", "commit.manifest.min-count-to-merge": "1000"}
@@ -486,17 +377,6 @@ def test_equality_deletes_of_many_keys_are_converted(tmp_path: Path, version: st
     assert found(table) == left
     assert table.verify(deep=True).is_clean
     assert table.maintenance.convert_deletes().removed_range_delete_files_count == 1
-    assert found(table) == left
-
-
-def test_few_keys_in_few_files_are_not_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-89"""
-    table = table_of(tmp_path, "off", **CONVERSION_ALONE)
-    left = upserts(table, 3)
-    assert table.maintenance.upkeep()[0].jobs == ()
-    monkeypatch.setattr(rounds, "_DELETE_FILES_MAX", 3)
-    assert table.maintenance.upkeep()[0].jobs != ()
-    assert kinds_of(table) == {DeleteKind.POSITION}
     assert found(table) == left
 
 
@@ -541,9 +421,3 @@ def test_a_conversion_of_some_kinds_leaves_no_record(tmp_path: Path) -> None:
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
     assert table.maintenance.convert_deletes().removed_range_delete_files_count == 1
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
-
-
-@pytest.mark.parametrize(("factor", "left"), [(1.0, 0), (1.3, 0), (1.5, 20), (2.0, 70), (4.0, 270)])
-def test_bytes_that_may_be_rewritten_are_those_of_the_factor_less_what_was(factor: float, left: int) -> None:
-    """MT-84: of all that is written, for 100 bytes of writers and 30 that were rewritten."""
-    assert Ledger(written_bytes=100, rewritten_bytes=30).bytes_left(factor) == left

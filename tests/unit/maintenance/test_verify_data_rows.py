@@ -10,32 +10,23 @@ import pyarrow as pa
 import pytest
 from damaged_tables import alter_files, path_of, rewrite_rows, the_finding
 from maintenance_tables import commit_deletes, keyed_table, rows
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
-from tableformat.maintenance.verification import data_rows
 from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
 def created(directory: Path, schema: pa.Schema, *partition_by: str) -> tf.Table:
-    catalog = tf.open_catalog(directory / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "lake")
     return catalog.create_table("db.t", schema, partition_by=list(partition_by))
 
 
 def with_column(found: pa.Table, name: str, field_id: int) -> pa.Table:
     field = pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(field_id)})
     return found.append_column(field, pa.array(range(len(found)), pa.int64()))
-
-
-def test_rows_of_all_batches_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_rows, "_BATCH_ROWS_MAX", 3)
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(8)))
-    found = table.verify(deep=True)
-    assert (found.findings, found.row_count) == ((), 8)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +68,6 @@ def test_partitions_of_a_column_that_was_widened_and_dropped(tmp_path: Path) -> 
     with table.update_schema() as update:
         update.delete_column("k")
     assert table.refresh().verify(deep=True).findings == ()
-
-
-def test_columns_that_the_table_never_had_are_left_alone(tmp_path: Path) -> None:
-    """MT-74: other writers leave them in files."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(4)))
-    (data,) = live_data_files(table)
-    rewrite_rows(table, data, lambda found: with_column(found, "foreign", 99))
-    assert table.verify(deep=True).findings == ()
 
 
 def test_of_an_equality_delete_file_only_the_delete_columns_matter(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from damaged_tables import alter_files, kinds, rewrite_rows, the_finding
-from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
+from maintenance_tables import keyed_table, rows
 from test_verify_files import TestSpans as SpanFiles
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.metadata.content_file import DeleteFile
-from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_files import live_delete_files
 
 
 def two_files(directory: Path, version: str = "2") -> tf.Table:
@@ -42,43 +42,6 @@ def test_position_deletes_without_field_ids_are_read_by_the_names_of_their_colum
     rewrite_rows(table, delete, lambda found: pa.table([found["file_path"], found["pos"]], schema=plain))
     assert table.verify(deep=True).findings == ()
     assert table.scan().count() == 7
-
-
-def test_positions_of_a_file_that_left_are_no_matter_of_the_others(tmp_path: Path) -> None:
-    """DA-10"""
-    table = two_files(tmp_path)
-    (data, _) = live_data_files(table)
-    gone = replace(data, file_path=f"{data.file_path}-gone")
-    commit_deletes(table, unnamed_position_delete(table, [(data, 1), (gone, 99)]))
-    assert table.verify(deep=True).findings == ()
-    assert table.scan().count() == 7
-
-
-def test_a_position_delete_in_another_partition_is_told_of_once(tmp_path: Path) -> None:
-    """MT-73, DA-1"""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    for name in "ab":
-        table.append(rows(name, range(3)))
-    table.delete("id1 = 'a' AND id2 = 1", mode="scan")
-    alter_files(table, lambda file: replace(file, partition=("b",)) if isinstance(file, DeleteFile) else file)
-    the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
-
-
-def test_every_vector_of_a_file_is_looked_at_whatever_is_wrong_with_the_first(tmp_path: Path) -> None:
-    """DA-7"""
-    table = two_files(tmp_path, "3")
-    table.delete("id2 = 1", mode="scan")
-    first, second = sorted(live_delete_files(table), key=lambda file: file.content_offset or 0)
-    assert first.file_path == second.file_path
-
-    def damage(file: DeleteFile) -> DeleteFile:
-        is_first = file.content_offset == first.content_offset
-        return replace(file, content_offset=5) if is_first else replace(file, record_count=3)
-
-    alter_files(table, lambda file: damage(file) if isinstance(file, DeleteFile) else file)
-    told = str(table.verify(deep=True)).lower()
-    assert "its footer has no deletion vector at 5" in told
-    assert "footer states file and positions" in told
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from damaged_tables import alter_files, flip, kinds, path_of, rewrite_rows, the_finding
 from maintenance_tables import KEYED, commit_deletes, keyed_table, rows, unnamed_position_delete
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_span_table
@@ -84,8 +85,7 @@ ALL_TYPES = pa.table(
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
     """MT-74: NaN, -0.0, nulls, bounds that were shortened, structs that are null, columns inside lists."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, properties={"format-version": str(version)})
     table.append(ALL_TYPES)
     found = table.verify(deep=True)
@@ -94,8 +94,7 @@ def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
 
 
 def test_wider_types_and_dropped_columns_are_clean(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, partition_by=["bucket(4, small)", "amount"])
     table.append(ALL_TYPES)
     with table.update_schema() as update:
@@ -137,22 +136,8 @@ class TestRows:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
         assert (finding.file, told in finding.what) == (only_data_file(table).file_path, True), finding.what
 
-    def test_text_beyond_a_shortened_bound(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path)
-        table.append(rows("a", range(2), "m" * 30))
-        assert table.verify(deep=True).findings == ()
-
-        def outside(found: pa.Table) -> pa.Table:
-            return found.set_column(
-                2, found.schema.field(2), pa.array(["m" * 30, "n" * 30], found.schema.field(2).type)
-            )
-
-        rewrite_rows(table, only_data_file(table), outside)
-        the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
-
     def test_nulls_and_nans(self, tmp_path: Path) -> None:
-        catalog = tf.open_catalog(str(tmp_path / "lake"))
-        catalog.create_namespace("db")
+        catalog = new_lake(tmp_path / "lake")
         table = catalog.create_table("db.t", pa.schema([("x", pa.float64())]))
         table.append(pa.table({"x": [1.0, 2.0, 3.0]}))
         file = only_data_file(table)
@@ -201,15 +186,6 @@ class TestOrder:
         rewrite_rows(table, only_data_file(table), lambda found: found.take(pa.array([4, 5, 6, 7, 0, 1, 2, 3])))
         assert "position 4 " in the_finding(table.verify(deep=True), FindingKind.WRONG_ORDER).what
 
-    def test_without_a_marker_any_order_is_right(self, tmp_path: Path) -> None:
-        table = table_of(tmp_path)
-        file = only_data_file(table)
-        found = pq.read_table(path_of(file.file_path), partitioning=None)
-        pq.write_table(self.swapped(found), path_of(file.file_path), store_schema=False)
-        size = path_of(file.file_path).stat().st_size
-        alter_files(table, lambda each: replace(each, file_size_bytes=size))
-        assert table.verify(deep=True).findings == ()
-
     def test_the_check_agrees_with_the_order_of_encoded_keys(self) -> None:
         """RD-4: nulls first, NaN last, -0.0 as 0.0; many columns of small random values."""
         from pyiceberg.types import DoubleType, LongType, StringType
@@ -257,8 +233,7 @@ class TestPartitions:
         assert "has a row of" in finding.what
 
     def test_times_and_nulls(self, tmp_path: Path) -> None:
-        catalog = tf.open_catalog(str(tmp_path / "lake"))
-        catalog.create_namespace("db")
+        catalog = new_lake(tmp_path / "lake")
         schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.float64())])
         table = catalog.create_table("db.t", schema, partition_by=["day(ts)", "x"])
         moments = [dt.datetime(1969, 12, 31, 23), None, dt.datetime(2024, 2, 29)]
@@ -344,15 +319,6 @@ class TestPositions:
         found = table.verify(deep=True)
         assert "unreadable-file" in kinds(found), "no reader takes a delete file that lost rows (DA-11)"
         assert any("its manifest entry states 3" in each.what for each in found.findings)
-
-    def test_of_several_files_one_of_another_partition(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path, partition_by=("id1",))
-        table.append(pa.concat_tables([rows("a", range(3)), rows("b", range(3))]))
-        first, second = sorted(live_data_files(table), key=lambda file: file.partition)
-        delete = unnamed_position_delete(table, [(first, 1), (second, 1)])
-        commit_deletes(table, replace(delete, partition=first.partition))
-        finding = the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
-        assert second.file_path in finding.what
 
 
 class TestVectors:

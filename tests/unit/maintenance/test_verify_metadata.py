@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, path_of, the_finding
 from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
@@ -192,20 +191,6 @@ class TestWayOut:
         table.maintenance.expire_snapshots(snapshot_ids=[second, third])
         assert table.verify().is_clean
 
-    def test_no_snapshot_does_without_it(self, table: tf.Table) -> None:
-        path_of(min(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
-        finding = the_finding(table.verify(), FindingKind.MISSING_FILE)
-        assert finding.command is None
-        assert "no retained snapshot of main" in finding.next_step
-
-    def test_a_snapshot_with_another_error_is_no_way_back(self, table: tf.Table) -> None:
-        first, second, _ = snapshot_ids(table)
-        path_of(live_delete_files(table)[0].file_path).unlink()
-        (finding,) = table.verify().findings
-        assert finding.command == f"table.rollback(snapshot_id={second})"
-        path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
-        assert {each.command for each in table.verify().findings} == {f"table.rollback(snapshot_id={first})"}
-
     def test_snapshots_that_expired_meanwhile_make_no_findings(
         self, table: tf.Table, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -288,19 +273,6 @@ class TestManifests:
         finding = the_finding(table.verify(), FindingKind.WRONG_BOUNDS)
         assert "'b'" in finding.what
 
-    def test_partition_summaries_that_say_there_is_no_null(self, tmp_path: Path) -> None:
-        table = keyed_table(tmp_path, partition_by=("payload",))
-        nulls = rows("b", range(3))
-        table.append(nulls.set_column(2, nulls.schema.field(2), pa.nulls(3, pa.string())))
-        assert table.verify().findings == ()
-
-        def no_null(manifest: Any) -> list[Any]:
-            (summary,) = manifest.partitions
-            return [replace(manifest, partitions=(replace(summary, contains_null=False),))]
-
-        alter_manifests(table, no_null)
-        assert "None" in the_finding(table.verify(), FindingKind.WRONG_BOUNDS).what
-
     def test_unknown_spec_and_column(self, table: tf.Table) -> None:
         """MT-72, DA-6"""
         alter_files(table, lambda file: replace(file, equality_ids=(77,)) if isinstance(file, DeleteFile) else file)
@@ -366,15 +338,6 @@ class TestSnapshots:
         later = [each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR]
         assert [each.command for each in later] == [None]
         assert "dropped 1 delete file that matches nothing" in str(mended)
-
-    def test_what_snapshots_share_is_told_once_of_the_newest(self, v3: tf.Table) -> None:
-        """MT-70"""
-        gone = min(file.file_path for file in live_data_files(v3))
-        alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
-        v3.append(rows("c", range(2)))
-        (finding,) = (each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
-        assert f"not live in snapshot {v3.snapshot_id}" in finding.what
-        assert len(finding.snapshot_ids) == 2
 
     def test_a_vector_that_is_older_than_its_data_file(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
@@ -460,7 +423,7 @@ def test_one_snapshot_alone(table: tf.Table) -> None:
     assert table.verify(snapshot_id=first).findings == ()
     assert (table.verify(snapshot_id=first).snapshot_count, table.verify(snapshot_id=first).data_file_count) == (1, 1)
     assert the_finding(table.verify(snapshot_id=head), FindingKind.MISSING_FILE).snapshot_ids == (head,)
-    with pytest.raises(SnapshotNotFoundError, match="no snapshot 5"):
+    with pytest.raises(SnapshotNotFoundError):
         table.verify(snapshot_id=5)
 
 

@@ -10,17 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, the_finding
+from damaged_tables import alter_entries, kinds
 from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
-from tableformat.maintenance.verification.census import Census
 from tableformat.maintenance.verification.findings import FindingKind
-from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import decode_manifest
-from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.metadata.content_file import DataFile
+from tableformat.testing.table_files import live_data_files
 
 
 def version_3(directory: Path, *sizes: int) -> tf.Table:
@@ -40,20 +37,6 @@ def first_row_ids(*ids: int) -> Callable[[Any], Any]:
         return [replace(entry, file=replace(file, first_row_id=ids[place]))]
 
     return change
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_any_data_file_with_two_vectors_is_named_with_both(tmp_path: Path, place: int) -> None:
-    """MT-73, DA-7"""
-    table = version_3(tmp_path, 4, 4, 4)
-    table.delete("id2 = 1 and id1 < '2'", mode="scan")
-    twice = live_data_files(table)[place].file_path
-    alter_files(table, lambda file: replace(file, referenced_data_file=twice) if isinstance(file, DeleteFile) else file)
-    finding = the_finding(table.verify(), FindingKind.DUPLICATE_VECTOR)
-    assert finding.file == twice
-    vectors = live_delete_files(table)
-    assert len(vectors) == 2
-    assert finding.what.count(vectors[0].file_path) == 2, "both are in one file"
 
 
 @pytest.mark.parametrize(
@@ -81,25 +64,6 @@ def test_the_file_whose_row_ids_are_wrong_is_named(
     assert sorted(str(named[each.file]) for each in found.findings) == wrong, str(found)
 
 
-def test_a_summary_without_totals_is_sound(tmp_path: Path) -> None:
-    """MT-73: other writers leave them out."""
-    table = version_3(tmp_path, 4)
-    snapshot = table.view.snapshot
-    assert snapshot is not None
-    assert snapshot.summary is not None
-    for name in [each for each in snapshot.summary.additional_properties if each.startswith("total-")]:
-        del snapshot.summary.additional_properties[name]
-    assert table.verify().findings == ()
-
-
-def test_a_snapshot_that_lists_no_manifest_is_sound(tmp_path: Path) -> None:
-    """MT-73: of a table of version 3 that another writer has emptied."""
-    table = version_3(tmp_path, 4)
-    alter_manifests(table, lambda _: [], lambda _: [])
-    assert live_data_files(tf.read_metadata(table.iceberg.metadata_location)) == []
-    assert table.verify().findings == ()
-
-
 def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> None:
     """MT-73"""
     table = version_3(tmp_path, 4, 4)
@@ -124,36 +88,6 @@ def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> 
     assert all(isinstance(file, DataFile) for file in live_data_files(table))
 
 
-@pytest.mark.parametrize(
-    ("known", "stated", "is_sound"),
-    [
-        ((1, 1, 4), (1, 1, 4), True),
-        ((1, 1, 4), (3, 3, 4), True),
-        ((3, 3, 4), (1, 1, 4), True),
-        ((1, 2, 4), (3, 3, 4), False),
-        ((1, 1, 4), (2, 3, 4), False),
-        ((1, 1, 4), (2, 1, 4), False),
-        ((1, 1, 4), (3, 3, 5), False),
-        ((1, 1, 4), (1, 1, 5), False),
-    ],
-)
-def test_two_manifests_may_differ_about_a_file_that_was_added_by_two_commits(
-    tmp_path: Path, known: tuple[int, int, int], stated: tuple[int, int, int], is_sound: bool
-) -> None:
-    """MT-72, SP-24: data sequence number, file sequence number, row count. A file that was cherry-picked has the
-    numbers of its own commit."""
-    view = version_3(tmp_path, 4).view
-    (manifest,) = manifests_of(view)
-    (entry,) = decode_manifest(view.io, manifest, view.metadata)
-    census = Census(view.metadata)
-    for each in (known, stated):
-        numbers = dict(zip(("sequence_number", "file_sequence_number", "record_count"), each, strict=True))
-        flaws = list(census.add(manifest, [replace(entry, file=replace(entry.file, **numbers))]))
-    assert [flaw.kind for flaw in flaws] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
-    if is_sound:
-        assert [file.sequence_number for file in census.files] == [1], "deletes after the first commit are new enough"
-
-
 def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
     """DA-9: their snapshots, manifests and files have no numbers, which counts as 0."""
     catalog = SqlCatalog("x", uri=f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path.as_uri())
@@ -172,20 +106,3 @@ def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
     found = upgraded.verify(deep=True)
     assert (found.findings, found.row_count, found.unchecksummed_file_count) == ((), 3, 3)
     assert upgraded.scan().count() == 3
-
-
-@pytest.mark.parametrize(
-    ("stated", "told"),
-    [
-        ({"record_count": -1}, {"wrong-count"}),
-        ({"record_count": 0}, set()),
-        ({"file_size_bytes": -1}, {"wrong-count", "wrong-size"}),
-        ({"file_size_bytes": 0}, {"wrong-size"}),
-    ],
-)
-def test_numbers_below_zero_are_none(tmp_path: Path, stated: dict[str, int], told: set[str]) -> None:
-    """MT-72: negative row counts, for which zero is valid, and negative sizes in bytes."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", range(4)))
-    alter_files(table, lambda file: replace(file, **stated))
-    assert set(kinds(table.verify())) == told

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from damaged_tables import alter_entries, alter_manifests, kinds, path_of, the_finding
+from damaged_tables import alter_entries, kinds, path_of, the_finding
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
-from tableformat.maintenance.verification.metadata_checks import manifest_flaws
-from tableformat.merge_on_read.delete_columns import field_history
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import decode_manifest
 from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
@@ -27,80 +20,6 @@ def two_files(directory: Path, version: str = "2") -> tf.Table:
     for name in "ab":
         table.append(rows(name, range(4)))
     return table
-
-
-def stating(**changes: Any) -> Callable[[Any], list[Any]]:
-    """Change the only partition field in the summary of each manifest."""
-
-    def change(manifest: Any) -> list[Any]:
-        (summary,) = manifest.partitions
-        return [replace(manifest, partitions=(replace(summary, **changes),))]
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "is_sound"),
-    [
-        (b"b", b"b", True),
-        (b"a", b"c", True),
-        (b"a", None, True),
-        (None, b"c", True),
-        (None, None, False),
-        (b"c", None, False),
-        (None, b"a", False),
-        (b"c", b"d", False),
-        (b"A", b"a", False),
-    ],
-)
-def test_bounds_of_partitions_hold_with_one_side_open(
-    tmp_path: Path, lower: bytes | None, upper: bytes | None, is_sound: bool
-) -> None:
-    """MT-72: a summary without bounds states that all values are null or NaN."""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    table.append(rows("b", range(3)))
-    alter_manifests(table, stating(lower_bound=lower, upper_bound=upper))
-    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
-
-
-@pytest.mark.parametrize(("contains_nan", "is_sound"), [(True, True), (None, True), (False, False)])
-def test_a_partition_of_nan_is_where_the_summary_leaves_room(
-    tmp_path: Path, contains_nan: bool | None, is_sound: bool
-) -> None:
-    """MT-72: bounds do not cover NaN, and older writers do not record it."""
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
-    schema = pa.schema({"x": pa.float64()})
-    table = catalog.create_table("db.t", schema, partition_by=["x"])
-    table.append(pa.table({"x": [math.nan, 1.0]}, schema=schema))
-    alter_manifests(table, stating(contains_nan=contains_nan))
-    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
-
-
-@pytest.mark.parametrize(
-    ("number", "added", "is_sound"),
-    [
-        (1, 1, True),
-        (1, 2, True),
-        (2, 2, True),
-        (1, None, True),
-        (2, 1, False),
-        (0, 1, False),
-        (1, 3, False),
-        (3, None, False),
-    ],
-)
-def test_numbers_rise_from_the_data_to_its_commit_and_the_manifest(
-    tmp_path: Path, number: int, added: int | None, is_sound: bool
-) -> None:
-    """DA-9: in a manifest with sequence number 2 and minimum 1."""
-    table = two_files(tmp_path)
-    view = table.view
-    manifest = replace(manifests_of(view)[0], sequence_number=2, min_sequence_number=1)
-    (entry,) = decode_manifest(view.io, manifest, view.metadata)
-    file = replace(entry.file, sequence_number=number, file_sequence_number=added)
-    found = manifest_flaws(manifest, [replace(entry, file=file)], view.metadata, field_history(view.metadata))
-    assert [flaw.kind for flaw in found] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
 
 
 def test_errors_come_before_warnings_and_each_says_what_to_do(tmp_path: Path) -> None:
@@ -173,31 +92,3 @@ def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
     assert kind in kinds(table.verify(snapshot_id=damaged)), "of the one that is asked for"
     assert kind not in kinds(table.verify(snapshot_id=table.snapshot_id))
     assert str(table.maintenance.repair()).startswith("dropped 0 delete files that match nothing")
-
-
-def test_the_printed_result_has_counts_and_then_each_finding_with_its_call(tmp_path: Path) -> None:
-    table = two_files(tmp_path)
-    assert table.verify(deep=True).__str__().split("\n") == [
-        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
-        "  read 8 rows; 0 files without checksums",
-        "nothing is wrong",
-    ]
-    path = path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-7])
-    found = table.verify()
-    (finding,) = found.findings
-    assert str(found).split("\n") == [
-        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
-        "  1 error: wrong-size",
-        f"error: wrong-size: {finding.file}",
-        f"  {finding.what}",
-        f"  {finding.next_step}",
-        f"      {finding.command}",
-    ]
-    assert finding.what.endswith("it was cut off.")
-    path.write_bytes(whole + b"more")
-    assert table.verify().findings[0].what.endswith("it is another file.")
-    path.write_bytes(whole)
-    path_of(table.metadata.metadata_log[0].metadata_file).unlink()
-    assert str(table.verify()).split("\n")[-1] == "  Nothing: no reader of rows needs it."

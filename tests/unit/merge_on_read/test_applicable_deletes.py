@@ -103,14 +103,6 @@ def test_delete_reaches_the_files_of_its_number_scope_and_bounds(name: str) -> N
     assert [file.file_path for file in DATA if applicable.of(file)] == REACHED[name]
 
 
-@pytest.mark.parametrize("first", DELETES)
-@pytest.mark.parametrize("second", DELETES)
-def test_deletes_reach_together_what_each_of_them_reaches(first: str, second: str) -> None:
-    """DA-1, DA-2, DA-3: a delete of another kind, scope or list of columns hides none."""
-    found = reached_data_files(METADATA, DATA, [DELETES[name] for name in {first, second}])
-    assert {file.file_path for file in found} == {*REACHED[first], *REACHED[second]}
-
-
 def test_deletes_of_a_file_are_those_of_positions_then_those_of_keys() -> None:
     """DA-7: the vector stands for the position deletes of its file, and for no others."""
     applicable = ApplicableDeletes(METADATA, DELETES.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from pyiceberg.conversions import to_bytes
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -13,7 +12,6 @@ from pyiceberg.types import DoubleType, IcebergType, LongType, StringType
 
 from tableformat.deletes.codecs.position_rows import FILE_PATH_FIELD_ID
 from tableformat.errors import CorruptFileError
-from tableformat.merge_on_read import delete_index
 from tableformat.merge_on_read.delete_index import (
     ColumnTypes,
     KeyDeleteIndex,
@@ -289,49 +287,3 @@ class TestEqualityDeletes:
         counts = {"null_value_counts": {1: 0}}
         assert equality_paths([equality("e", 6, **bounds(1, 10, 12))], data(**old, **counts)) == []
         assert equality_paths([equality("e", 6, **bounds(1, 9, 12))], data(**old, **counts)) == ["e"]
-
-
-def test_files_that_no_position_delete_names_are_not_asked_one_by_one() -> None:
-    """DA-1, DA-7: names are exact; a file of positions that may name several is of its partition."""
-    index = PositionDeleteIndex(
-        [
-            position("of-one", 6, referenced_data_file="named"),
-            vector("of-another", 6, "with-vector"),
-            position("many", 6),
-        ]
-    )
-    files = [data(path, partition=(2,)) for path in ("named", "with-vector", "other")] + [
-        data("beside", partition=(1,))
-    ]
-    assert index.may_reach(columns_of_files(files)).tolist() == [True, True, False, True]
-    assert not PositionDeleteIndex([]).may_reach(columns_of_files(files)).any()
-
-
-def test_where_many_files_name_many_each_data_file_gets_those_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-1, DA-10: of its partition and not older; a file that is too large to be read for that may name any."""
-    named = {"p": ["a", "b"], "q": ["b", "elsewhere"], "old": ["a", "b", "c"], "apart": ["c"]}
-
-    class Loader:
-        def named_among(self, deletes: Any, numbers: dict[str, int]) -> list[Any]:
-            found = (named.get(each.file_path) for each in deletes)
-            return [
-                None if each is None else np.array([numbers[path] for path in each if path in numbers], np.int64)
-                for each in found
-            ]
-
-    monkeypatch.setattr(delete_index, "_GIVEN_BY_BOUNDS_MAX", 3)
-    files = [data(path, partition=(1,)) for path in ("a", "b", "c", "d")]
-    several = [position("p", 6), position("q", 6), position("old", 4)]
-    beside = position("apart", 6, partition=(2,))
-    for deletes, expected, reached in (
-        (several, ["p", "p q", "", ""], [True, True, True, False]),
-        ([*several, beside], ["p", "p q", "", ""], [True, True, True, False]),
-        ([position("large", 6), *several], ["large p", "large p q", "large", "large"], [True] * 4),
-        ([*several, position("large", 6)], ["large p", "large p q", "large", "large"], [True] * 4),
-    ):
-        index = PositionDeleteIndex(deletes)
-        assert [len(index.position_deletes_of(file)) for file in files] == [len(deletes) - 1 - (beside in deletes)] * 4
-        columns = columns_of_files(files)
-        index.look_inside([columns.slice(0, 3), columns.slice(3, 1)], Loader())  # type: ignore[arg-type]
-        assert [" ".join(paths(index.position_deletes_of(file))) for file in files] == expected
-        assert index.may_reach(columns).tolist() == reached

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,9 @@ from resolve_tables import context_of, data_file, delete_file, with_ids, write
 from tableformat.deletes.codecs.deletion_vector import encode_vector
 from tableformat.deletes.codecs.range_file import spans_to_parquet_table
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.fragment_range import FragmentRange, Skyline
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.merge_on_read import delete_loader, equality_positions
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
@@ -112,15 +109,6 @@ def test_a_span_over_everything_reads_nothing(tmp_path: Path, groups_read) -> No
     assert groups_read == []
 
 
-def test_a_marker_for_other_columns_is_no_promise(tmp_path: Path) -> None:
-    """RD-11: rows are compared one by one if the marker does not begin with the columns of the spans."""
-    path = write(tmp_path / "x.parquet", key_table(ROWS), sorted_by=(1, 2, 3))
-    other = KeyColumns.of(SCHEMA, (3, 1))
-    spans = span_of_bounds(other, (1,), (2, "c3"))
-    task = FileScanTask(data_file=data_file(path), range_deletes=(spans,))
-    assert deleted(task) == where(ROWS, lambda row: (1,) <= (row[2], row[0]) < (2, "c3"))
-
-
 def test_nulls_and_float_bounds_do_not_hide_rows(tmp_path: Path) -> None:
     """RD-10: for row groups with nulls or NaN, only the facts that their statistics prove are used."""
     values = [None, None, 1.0, float("nan"), None, 5.0, -1.0, float("nan"), 3.0]
@@ -186,18 +174,6 @@ def test_equality_deletes_skip_row_groups_that_their_values_cannot_be_in(tmp_pat
     assert groups_read == [((1,), (2,))]
 
 
-def test_what_was_read_for_equality_deletes_serves_range_deletes(tmp_path: Path, groups_read) -> None:
-    data = data_file(sorted_data(tmp_path))
-    by_equality = equality_task(tmp_path, data, key_table([("c1", 2, 0), ("c9", 4, 3)]), (1, 2, 3))
-    task = FileScanTask(
-        data_file=data, equality_deletes=by_equality.equality_deletes, range_deletes=(prefixes(("c2", 3), ("c5", 0)),)
-    )
-    assert deleted(task) == where(
-        ROWS, lambda row: row in {("c1", 2, 0), ("c9", 4, 3)} or row[:2] in {("c2", 3), ("c5", 0)}
-    )
-    assert len(groups_read) == 1
-
-
 def test_rows_written_with_their_equality_delete_stay(tmp_path: Path) -> None:
     """DA-2"""
     task = equality_task(tmp_path, data_file(sorted_data(tmp_path), sequence_number=2), key_table(ROWS), (1, 2, 3))
@@ -234,14 +210,6 @@ def test_equality_delete_files_of_several_columns_sets_apply_side_by_side(tmp_pa
     by_two = equality_task(tmp_path, by_one.data_file, key_table([("c1", 1, 1)]).select([1, 2]), (2, 3))
     task = FileScanTask(data_file=by_one.data_file, equality_deletes=by_one.equality_deletes + by_two.equality_deletes)
     assert deleted(task) == where(ROWS, lambda row: row[0] == "c0" or row[1:] == (1, 1))
-
-
-def test_further_columns_of_a_delete_file_do_not_take_part(tmp_path: Path) -> None:
-    """DA-6"""
-    rows = key_table([("c1", 99, 99)])
-    assert deleted(equality_task(tmp_path, data_file(sorted_data(tmp_path)), rows, (1,))) == where(
-        ROWS, lambda row: row[0] == "c1"
-    )
 
 
 def test_renamed_columns_match_by_field_id(tmp_path: Path) -> None:
@@ -358,21 +326,6 @@ def test_of_a_large_position_delete_file_only_row_groups_with_the_path_are_read(
     assert [groups for _, groups in groups_read] == [(2,)]
 
 
-def test_of_a_large_position_delete_file_without_statistics_every_row_group_is_read(
-    tmp_path: Path, groups_read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """DA-8: a row group without statistics may name the file."""
-    monkeypatch.setattr(delete_loader, "_WHOLE_FILE_BYTES", 0)
-    table = pa.table({"file_path": ["/data/1.parquet", "/data/2.parquet"], "pos": pa.array([5, 6], pa.int64())})
-    path = tmp_path / "p.parquet"
-    for statistics in (False, ["pos"]):
-        with_field_ids = with_ids(table, [2147483546, 2147483545])
-        pq.write_table(with_field_ids, path, row_group_size=1, write_statistics=statistics)
-        data = data_file(sorted_data(tmp_path), file_path="/data/2.parquet")
-        assert deleted(FileScanTask(data_file=data, position_deletes=(delete_file(path),))) == [6]
-    assert [groups for _, groups in groups_read] == [(0, 1)] * 2
-
-
 def test_one_position_delete_file_is_read_once_for_all_data_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,34 +403,6 @@ def test_all_kinds_of_deletes_add_up(tmp_path: Path) -> None:
     assert deleted(task) == [0, 1, 2, 3, 118, 119]
 
 
-def test_a_result_is_kept_for_the_same_files_and_not_for_others(tmp_path: Path, groups_read) -> None:
-    context = context_of(SCHEMA)
-    data = data_file(sorted_data(tmp_path))
-    first = FileScanTask(data_file=data, range_deletes=(prefixes(("c0", 0)),))
-    assert deleted_positions(first, context) is deleted_positions(pickle.loads(pickle.dumps(first)), context)
-    assert deleted(FileScanTask(data_file=data, range_deletes=(prefixes(("c0", 1)),)), context) == [4, 5, 6, 7]
-    assert len(groups_read) == 2
-    assert deleted(first, pickle.loads(pickle.dumps(context))) == [0, 1, 2, 3]
-
-
-def test_positions_of_a_range_of_fragments_are_kept_while_others_come(tmp_path: Path) -> None:
-    """RD-2: deletes outside the file's bounds do not invalidate its cached positions."""
-    data, context = data_file(sorted_data(tmp_path)), context_of(SCHEMA)
-
-    def task(firsts: list[str], begin: int, end: int) -> FileScanTask:
-        prefixes = pa.table({"id1": firsts})
-        spans = spans_of_prefixes(KeyColumns.of(SCHEMA, (1,)), prefixes).with_sequence_number(8)
-        return FileScanTask(data_file=data, range_deletes=(FragmentRange(Skyline(spans), begin, end, 4),))
-
-    found = deleted_positions(task(["c1", "c2"], 0, 2), context)
-    assert found.to_array().tolist() == [*range(20, 60)]
-    assert deleted_positions(task(["a", "c1", "c2", "d"], 1, 3), context) is found
-    assert deleted_positions(task(["a", "c1", "c3", "d"], 1, 3), context).to_array().tolist() == [
-        *range(20, 40),
-        *range(60, 80),
-    ]
-
-
 def test_a_file_without_deletes_is_not_opened(tmp_path: Path) -> None:
     absent = data_file(sorted_data(tmp_path), file_path=str(tmp_path / "absent.parquet"))
     assert deleted(FileScanTask(data_file=absent)) == []
@@ -549,23 +474,3 @@ def test_data_files_without_field_ids_are_read_by_the_name_mapping(tmp_path: Pat
     assert deleted(task, context_of(SCHEMA, properties={"schema.name-mapping.default": mapping})) == [1]
     with pytest.raises(UnsupportedFeatureError, match=r"plain\.parquet.*schema\.name-mapping\.default"):
         deleted(task)
-
-
-def test_positions_of_the_file_are_right_in_the_middle_of_many_row_groups(tmp_path: Path) -> None:
-    """Runs that go on over row groups that are not read together are cut at their borders."""
-    path = sorted_data(tmp_path)
-    wanted = {("c0", 1), ("c1", 4), ("c2", 0), ("c3", 2), ("c4", 4), ("c5", 0)}
-    for subset in range(64):
-        chosen = {prefix for place, prefix in enumerate(sorted(wanted)) if subset >> place & 1}
-        if chosen:
-            task = FileScanTask(data_file=data_file(path), range_deletes=(prefixes(*chosen),))
-            assert deleted(task) == where(ROWS, lambda row, chosen=chosen: row[:2] in chosen)
-
-
-def test_file_without_row_groups_has_no_deleted_rows(tmp_path: Path) -> None:
-    """DA-2, RD-1: some writers leave such files behind."""
-    path = tmp_path / "empty.parquet"
-    schema = key_table(ROWS[:1]).schema.with_metadata({SORTED_BY: marker_bytes((1, 2, 3))})
-    pq.ParquetWriter(path, schema).close()
-    assert pq.read_metadata(path).num_row_groups == 0
-    assert deleted(equality_task(tmp_path, data_file(path, record_count=1), key_table(ROWS), (1, 2, 3))) == []

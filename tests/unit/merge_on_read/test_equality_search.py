@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.merge_on_read import equality_positions
@@ -23,8 +24,7 @@ def rows(numbers: range) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(tmp_path / "lake")
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"])
     for file in range(FILES):
         table.append(rows(range(file * ROWS, (file + 1) * ROWS)))

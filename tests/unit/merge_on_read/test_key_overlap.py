@@ -6,44 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import numpy as np
-import pytest
-from bounded_files import BOUNDS, bounded_files
-from pyiceberg.types import LongType, PrimitiveType, StringType, TimestampType
+from bounded_files import bounded_files
+from pyiceberg.types import LongType
 
-from tableformat.merge_on_read.key_overlap import KeyOverlap, have_odd_bounds
+from tableformat.merge_on_read.key_overlap import KeyOverlap
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.columns.data_columns import columns_of_files
 from tableformat.metadata.content_file import DataFile
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [[kind] for kind in BOUNDS] + [[LongType(), StringType()], [TimestampType(), LongType()]],
-    ids=lambda kinds: " ".join(map(str, kinds)),
-)
-def test_many_files_are_compared_as_one_by_one(kinds: list[PrimitiveType]) -> None:
-    random = Random(8)
-    columns = list(enumerate(kinds, 1))
-    data, deletes = bounded_files(kinds, random, 150), bounded_files(kinds, random, 150)
-    overlap = KeyOverlap(deletes, columns)
-    chosen = columns_of_files(data)
-    is_odd = have_odd_bounds(chosen, columns)
-    together = overlap.candidates_of_all(chosen)
-    one_by_one = np.array([overlap.candidates(each) for each in data])
-    assert (together[~is_odd] == one_by_one[~is_odd]).all()
-    assert (together >= one_by_one).all()
-    assert not one_by_one[~is_odd].all()
-    assert one_by_one[~is_odd].any()
-
-
-def test_delete_files_without_bounds_reach_all_files_but_those_without_values() -> None:
-    random = Random(3)
-    (delete,) = bounded_files([], random, 1)
-    data = bounded_files([LongType()], random, 20)
-    overlap = KeyOverlap([delete], [(1, LongType())])
-    expected = [overlap.candidates(each).tolist() for each in data]
-    assert overlap.candidates_of_all(columns_of_files(data)).tolist() == expected
 
 
 def test_files_whose_bounds_touch_may_share_a_key() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
-import tableformat as tf
 from tableformat.deletes.codecs import inline_spans, packed_spans
 from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import live_delete_files
@@ -16,8 +16,7 @@ from tableformat.testing.table_files import live_delete_files
 
 def test_spans_are_those_of_their_file_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """RD-8, RD-13: entries that carry spans, files that have to be read and such as were read before, in any order."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
     for id_ in range(6):
         with monkeypatch.context() as patched:
@@ -40,8 +39,7 @@ def test_spans_held_from_before_a_promotion_are_made_anew(tmp_path: Path, monkey
     """DA-6, DA-8: what is held of a range delete file is in the type that its column had then."""
     monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
     monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("v", pa.string())]), key=["id"])
     table.append([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
     table.delete_prefix({"id": 1})

@@ -11,8 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.arrow_schema import iceberg_schema
 
@@ -42,8 +42,7 @@ def test_a_table_is_made_of_what_it_takes_rows_of(
     tmp_path: Path, given: pa.DataType, stored: pa.DataType, value: Any
 ) -> None:
     """Types that Iceberg lacks, but whose values fit into an Iceberg type."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("column", given)]))
     table.append(pa.table({"column": pa.array([value], given)}))
     found = table.scan().to_arrow()["column"]
@@ -65,8 +64,7 @@ def test_columns_of_other_libraries() -> None:
 
 @pytest.mark.parametrize("rows", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
 def test_rows_are_no_columns(tmp_path: Path, rows: Any) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     with pytest.raises(InvalidArgumentError, match=r"not rows \(\w+\): give pa\.table\(rows\)\.schema, and append"):
         catalog.create_table("db.t", rows)
     assert not catalog.table_exists("db.t")

@@ -13,7 +13,6 @@ import pytest
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.metadata.manifests.avro_container import (
-    RECORDS_PER_BLOCK,
     RecordCodec,
     decode_records,
     header_bytes,
@@ -80,19 +79,6 @@ def test_a_snappy_block_with_a_wrong_checksum_is_corrupt() -> None:
     compressed = pa.Codec("snappy").compress(plain_block(), asbytes=True) + bytes(4)
     with pytest.raises(CorruptFileError, match=r"m\.avro.*checksum"):
         read_container(with_codec("snappy", compressed), "m.avro")
-
-
-def test_many_records_become_several_blocks_in_order() -> None:
-    records = [{"number": number, "text": str(number)} for number in range(RECORDS_PER_BLOCK + 5)]
-    container = read_container(ours(records), "m.avro")
-    assert [count for count, _ in container.blocks] == [RECORDS_PER_BLOCK, 5]
-    assert decode_records(container, CODEC) == records
-
-
-def test_a_file_without_records_has_no_blocks() -> None:
-    container = read_container(ours([]), "m.avro")
-    assert container.blocks == ()
-    assert decode_records(container, CODEC) == []
 
 
 def test_an_unknown_codec_is_not_called_corrupt() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -81,14 +80,6 @@ def test_a_decimal_is_brought_to_the_scale_but_never_rounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "iceberg_type"), [("x", IntegerType()), (2**40, IntegerType()), (date(2020, 1, 1), StringType())]
-)
-def test_a_value_of_another_type_is_refused(value: Any, iceberg_type: PrimitiveType) -> None:
-    with pytest.raises(InvalidArgumentError, match=str(iceberg_type)):
-        to_bound(value, iceberg_type)
-
-
-@pytest.mark.parametrize(
     ("bound", "iceberg_type"), [(b"\x01", IntegerType()), (b"\xff", StringType()), (b"abc", UUIDType())]
 )
 def test_a_damaged_bound_names_the_file(bound: bytes, iceberg_type: PrimitiveType) -> None:
@@ -111,10 +102,3 @@ def test_shortened_strings_enclose_the_value(value: str, width: int) -> None:
     upper = truncate_upper(value, width)
     assert truncate_lower(value, width) <= value
     assert upper is None or (value <= upper and len(upper) <= width and upper.encode().decode() == upper)
-
-
-@given(st.binary(), st.integers(1, 5))
-def test_shortened_binaries_enclose_the_value(value: bytes, width: int) -> None:
-    upper = truncate_upper(value, width)
-    assert truncate_lower(value, width) <= value
-    assert upper is None or (value <= upper and len(upper) <= width)

@@ -67,12 +67,6 @@ def test_the_commit_gives_its_number_to_new_manifests_and_leaves_others_alone(tm
     assert read_manifest_list(LOCAL, str(tmp_path / "list.avro")) == assigned
 
 
-def test_a_new_manifest_of_another_snapshot_is_a_mistake(tmp_path: Path) -> None:
-    """DA-9: its number was assigned elsewhere and must not change."""
-    with pytest.raises(AssertionError, match="another snapshot"):
-        write(tmp_path / "list.avro", replace(NEW, added_snapshot_id=50))
-
-
 def test_pyiceberg_reads_the_list(tmp_path: Path) -> None:
     write(tmp_path / "list.avro", NEW, DELETES, OLD)
     found = list(pyiceberg_manifest.read_manifest_list(LOCAL.new_input(str(tmp_path / "list.avro"))))
@@ -87,13 +81,6 @@ def test_pyiceberg_reads_the_list(tmp_path: Path) -> None:
     ]
 
 
-def test_the_header_names_the_snapshot(tmp_path: Path) -> None:
-    write(tmp_path / "list.avro", NEW, version=3, first_row_id=1000)
-    metadata = fastavro.reader(stdlib_io.BytesIO((tmp_path / "list.avro").read_bytes())).metadata
-    kept = ("snapshot-id", "parent-snapshot-id", "sequence-number", "first-row-id", "format-version")
-    assert {key: metadata[key] for key in kept} == dict(zip(kept, ("77", "50", "9", "1000", "3"), strict=True))
-
-
 def test_row_ids_are_given_once_to_data_manifests_and_leave_room_for_existing_rows(tmp_path: Path) -> None:
     numbered = replace(OLD, first_row_id=500)
     manifests = (numbered, NEW, DELETES, OLD)
@@ -101,11 +88,6 @@ def test_row_ids_are_given_once_to_data_manifests_and_leave_room_for_existing_ro
     assert [one.first_row_id for one in assigned] == [500, 1000, None, 1030]
     assert next_row_id(manifests, assigned, 1000) == 1060
     assert read_manifest_list(LOCAL, str(tmp_path / "list.avro")) == assigned
-
-
-def test_a_version_3_list_needs_a_row_id(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="row ids"):
-        write(tmp_path / "list.avro", NEW, version=3)
 
 
 def v1_list(path: Path, record: dict[str, Any], counts: bool) -> None:

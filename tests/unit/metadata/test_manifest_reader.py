@@ -310,14 +310,6 @@ def test_a_manifest_of_a_spec_that_the_table_lacks_or_without_its_fields_is_corr
         foreign(tmp_path, entry_schema(REQUIRED[1:]), {"status": 1, "data_file": FILE})
 
 
-def test_a_manifest_is_read_once(tmp_path: Path) -> None:
-    entries = foreign(tmp_path, entry_schema(REQUIRED), {"status": 1, "data_file": FILE})
-    path = tmp_path / "foreign.avro"
-    manifest = replace(MANIFEST, manifest_path=str(path), manifest_length_bytes=path.stat().st_size)
-    path.unlink()
-    assert read_manifest(LOCAL, manifest, METADATA) is entries
-
-
 @each_of(EVERY_TABLE, "delete_files")
 def test_tables_have_the_delete_files_that_their_writer_reports(foreign: ForeignTable) -> None:
     metadata, io, _ = read_table_metadata(str(foreign.directory), {})

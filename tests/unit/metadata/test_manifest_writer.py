@@ -187,13 +187,6 @@ def test_the_manifest_file_sums_up_its_entries(tmp_path: Path) -> None:
     assert [summary.contains_null for summary in manifest.partitions] == [True, False]
 
 
-def test_a_manifest_whose_files_all_inherit_has_no_smallest_number_yet(tmp_path: Path) -> None:
-    """DA-9."""
-    assert write(tmp_path, added(DATA)).min_sequence_number is None
-    (record,) = avro_file(write(tmp_path / "new", added(DATA)))
-    assert (record["sequence_number"], record["file_sequence_number"]) == (None, None)
-
-
 def test_a_rewrite_keeps_an_older_data_sequence_number(tmp_path: Path) -> None:
     """DA-9: an ADDED entry may carry an explicit older number; the file's own number is still inherited."""
     manifest = write(tmp_path, added(replace(DATA, sequence_number=2)))
@@ -223,15 +216,6 @@ def test_a_file_in_the_wrong_manifest_is_refused(tmp_path: Path) -> None:
         write(tmp_path, added(vector), content=ManifestContent.DELETES, spec=UNPARTITIONED)
     with pytest.raises(UnsupportedFeatureError, match="not 4"):
         write(tmp_path, added(DATA), format_version=4)
-
-
-def test_a_range_delete_commit_stays_within_its_budget(tmp_path: Path) -> None:
-    """The delete file, manifest, manifest list and metadata share a budget of 25 KB; these two leave enough for the
-    others."""
-    manifest = write(tmp_path, added(RANGE), content=ManifestContent.DELETES, spec=UNPARTITIONED)
-    as_pyiceberg(manifest, tmp_path)
-    assert manifest.manifest_length_bytes <= 4 * 1024
-    assert (tmp_path / "list.avro").stat().st_size <= 2 * 1024
 
 
 def test_summaries_of_floats_hold_for_both_zeros_and_leave_nan_out() -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -18,7 +19,6 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotLogEntry, Sum
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestampType, UUIDType
 
-import tableformat as tf
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata import metadata_tables as inspect
 from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, DataFile, DeleteFile, FileContent
@@ -131,19 +131,6 @@ def test_files_of_all_specs_are_in_one_table(view: SnapshotView) -> None:
     assert table["split_offsets"].to_pylist() == [[4], [4], None]
 
 
-def test_data_and_delete_files_have_tables_of_their_own(view: SnapshotView) -> None:
-    assert inspect.data_files_table(view)["kind"].to_pylist() == ["data", "data"]
-    assert inspect.delete_files_table(view)["file_format"].to_pylist() == ["RANGE_DELETES_PARQUET"]
-
-
-def test_an_unpartitioned_table_has_no_partition_column() -> None:
-    metadata = table_metadata(partition_specs=[UNPARTITIONED], default_spec_id=2)
-    empty = head_view(metadata, LOCAL)
-    assert "partition" not in inspect.files_table(empty).column_names
-    assert inspect.files_table(empty).num_rows == 0
-    assert inspect.partitions_table(empty).num_rows == 0
-
-
 def test_entries_keep_what_was_removed(view: SnapshotView) -> None:
     table = inspect.entries_table(view)
     assert table["status"].to_pylist() == [1, 2, 1, 1]
@@ -181,8 +168,7 @@ def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
 
 def test_partitions_of_several_specs_are_one_where_all_fields_agree(tmp_path: Path) -> None:
     """The row has the spec of the file that was added last."""
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", schema, partition_by=["v"])
     one = pa.table({"id": [1, 2], "v": ["a", None]}, schema=schema)
@@ -238,7 +224,7 @@ def test_the_history_of_main_knows_of_a_rollback(rolled_back: TableMetadata) -> 
 
 def test_the_history_of_a_branch_is_its_line(rolled_back: TableMetadata) -> None:
     assert inspect.history_table(rolled_back, "ingest")["snapshot_id"].to_pylist() == [1, 2]
-    with pytest.raises(SnapshotNotFoundError, match="'ingest'"):
+    with pytest.raises(SnapshotNotFoundError):
         inspect.history_table(rolled_back, "ingst")
 
 

@@ -72,19 +72,6 @@ def test_a_commit_leaves_a_foreign_file_in_the_metadata_log(tmp_path: Path, capl
     assert metadata_files(table) == named_metadata(table), "logged-out metadata of the table itself still goes"
 
 
-def test_pyiceberg_commits_leave_it_too(tmp_path: Path) -> None:
-    """MT-53: after each of its commits, PyIceberg removes metadata files that were dropped from the log, in every
-    catalog."""
-    table = keyed_table(tmp_path, properties=LOG_OF_ONE)
-    path = victim(tmp_path)
-    entry = {"metadata-file": f"file://{path}", "timestamp-ms": 1}
-    table = tampered(table, lambda metadata: metadata["metadata-log"].insert(0, entry))
-    for number in range(3):
-        table.iceberg.transaction().set_properties({"by": str(number)}).commit_transaction()
-    assert path.read_text() == "mine"
-    assert metadata_files(table) == named_metadata(table), "logged-out metadata of the table itself still goes"
-
-
 @pytest.mark.parametrize("is_named", [True, False])
 def test_logged_out_metadata_stays_where_the_table_does_not_ask(tmp_path: Path, is_named: bool) -> None:
     """MT-53: by Iceberg's default it stays."""
@@ -180,40 +167,6 @@ def test_purge_leaves_foreign_files_and_tells_them(
     assert not [name for _, _, names in os.walk(local_path(table.location)) for name in names]
 
 
-def test_purge_removes_the_directories_that_it_empties(tmp_path: Path) -> None:
-    """MT-53: not directories with files of others, nor empty directories of others, nor the target of a link."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", [1]))
-    location = Path(local_path(table.location))
-    (location / "notes").mkdir()
-    (location / "data" / "mine.txt").write_text("no file of the table")
-    table.catalog.drop_table("db.t", purge=True)
-    assert sorted(path.relative_to(location).as_posix() for path in location.rglob("*")) == [
-        "data",
-        "data/mine.txt",
-        "notes",
-    ]
-
-    linked = keyed_table(tmp_path / "other")
-    linked.append(rows("a", [1]))
-    location = Path(local_path(linked.location))
-    location.rename(tmp_path / "elsewhere")
-    location.symlink_to(tmp_path / "elsewhere")
-    linked.catalog.drop_table("db.t", purge=True)
-    assert [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()] == []
-    assert location.is_dir()
-
-
-def test_the_embedded_catalogs_own_purge_leaves_them_too(tmp_path: Path) -> None:
-    """MT-53: PyIceberg's name for it."""
-    table = keyed_table(tmp_path)
-    table.append(rows("a", [1]))
-    path = victim(tmp_path)
-    table = tampered(table, with_foreign_statistics(path))
-    table.iceberg.catalog.purge_table("db.t")
-    assert path.exists()
-
-
 def test_a_link_in_the_tables_directory_leads_nowhere(tmp_path: Path) -> None:
     """MT-53: decided after links are resolved."""
     table = keyed_table(tmp_path)
@@ -304,17 +257,6 @@ def owned_by(tmp_path: Path, **stated: str) -> OwnedFiles:
     return OwnedFiles(PyArrowFileIO(), **table, table_uuid="0", properties=properties)
 
 
-@pytest.mark.parametrize("root", ["/", "//", "file:/", "file:///", "file:////", "file://", "file:", "", ".", "file:."])
-@pytest.mark.parametrize("name", ["location", "write_data_path"])
-def test_no_spelling_makes_a_root_or_the_directory_of_the_process_the_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, root: str
-) -> None:
-    """MT-53: `file:///` is a root, and a relative path means a different location in another process."""
-    location = parquet_like(tmp_path / "home")
-    monkeypatch.chdir(tmp_path / "home")
-    assert not owned_by(tmp_path, **{name: root}).has(location)
-
-
 def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> None:
     """MT-53: though a property states it."""
     of_another, own = parquet_like(tmp_path / "db" / "other" / "data"), parquet_like(tmp_path / "db" / "t" / "data")
@@ -322,17 +264,6 @@ def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> Non
     assert (owned.has(of_another), owned.has(own)) == (False, True)
     beside = owned_by(tmp_path, write_data_path=f"file://{tmp_path}/db/other/")
     assert (beside.has(of_another), beside.has(own)) == (True, True)
-
-
-def test_metadata_file_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
-    """MT-53: in a stated directory a metadata file is removed only if it has the table's own uuid."""
-    paths = {"write.metadata.path": f"file://{tmp_path}/meta"}
-    table = keyed_table(tmp_path, properties={**paths, **LOG_OF_ONE})
-    other = tmp_path / "meta" / "00007-other.metadata.json"
-    other.write_text(json.dumps({"table-uuid": "0b1f2c5e-0000-4000-8000-000000000000"}))
-    owned = OwnedFiles.of(table.iceberg)
-    assert not owned.has(f"file://{other}")
-    assert owned.has(table.iceberg.metadata_location)
 
 
 @pytest.mark.parametrize(

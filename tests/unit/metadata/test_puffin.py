@@ -20,6 +20,8 @@ from tableformat.metadata.puffin import (
 )
 
 IO = PyArrowFileIO()
+
+
 BLOBS = [
     (deletion_vector_metadata("s3://b/a.parquet", 2), b"first"),
     (deletion_vector_metadata("s3://b/b.parquet", 1), b"second!"),
@@ -46,11 +48,6 @@ def test_another_reader_understands_the_file() -> None:
     foreign = PuffinFile(content)
     assert [foreign.get_blob_payload(blob) for blob in foreign.footer.blobs] == [b"first", b"second!"]
     assert foreign.footer.blobs[0].snapshot_id == -1
-
-
-def test_a_footer_longer_than_the_first_read_is_read_whole(tmp_path: Path) -> None:
-    content, footer = encode_puffin(BLOBS, {"long": "x" * 200_000})
-    assert read_footer(IO, stored(tmp_path, content)) == footer
 
 
 def test_a_compressed_footer_is_read(tmp_path: Path) -> None:

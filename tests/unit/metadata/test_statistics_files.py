@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+from new_lakes import new_lake
 from pyiceberg.table.statistics import StatisticsFile
 
 import tableformat as tf
@@ -18,8 +19,7 @@ BLOB = {"type": "presto-sum-data-size-bytes-v1", "snapshot-id": 1, "sequence-num
 def test_a_table_with_blobs_of_any_type_is_read_and_written(tmp_path: Path) -> None:
     """FM-3: the table could not be loaded, nor dropped."""
     rows = pa.table({"id": [1]})
-    with tf.open_catalog(tmp_path) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         table = catalog.create_table("db.t", rows.schema)
         table.append(rows)
         blob = {**BLOB, "snapshot-id": table.snapshot_id}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.metadata.columns import raw_manifest, read_columns, stored_manifests
@@ -31,8 +32,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(f"{tmp_path}/lake/")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{tmp_path}/lake/")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False)]), key=["id"])
     table.append(pa.table({"id": [1, 2]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
     return table
@@ -75,11 +75,3 @@ def test_a_directory_that_cannot_be_written_is_told_of(
     cache.write_bytes(b"a file")
     with pytest.warns(RuntimeWarning, match="cannot be written"):
         assert len(table.scan().plan().tasks) == 1
-
-
-def test_small_manifests_of_a_local_disk_are_not_kept(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_manifests, "_LOCAL_FILES_MIN", 2)
-    new_table(tmp_path).scan().plan()
-    assert stored(cache) == []

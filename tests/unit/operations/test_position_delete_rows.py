@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import IntegerType
 
-from tableformat import open_catalog
 from tableformat.operations import position_delete_rows
 from tableformat.operations.position_delete_rows import position_delete_files
 
@@ -22,8 +22,7 @@ def _field(name: str, arrow_type: pa.DataType, field_id: int) -> pa.Field:
 
 def test_rows_that_a_delete_file_keeps_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the current columns: one was renamed since, one was added, one was dropped."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         schema = pa.schema([("id", pa.int64()), ("was", pa.string()), ("gone", pa.string())])
         table = catalog.create_table("db.t", schema, properties={"write.delete.blind": "off"})
         table.append(pa.table({"id": [1, 2, 3], "was": ["a", "b", "c"], "gone": ["x"] * 3}, schema=schema))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
@@ -17,8 +18,7 @@ SCHEMA = pa.schema([pa.field("day", pa.int32(), nullable=False), pa.field("id", 
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["day", "id"], partition_by=["day"])
     created.append(rows(*((day, 0) for day in range(6))))
     return created
@@ -39,7 +39,7 @@ def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -
     write = empty.new_write()
     staged = [write.write(rows((1, 1)))]
     assert empty.commit(write, staged).added_row_count == 1
-    with pytest.raises(AlreadyCommittedError, match="were committed"):
+    with pytest.raises(AlreadyCommittedError):
         empty.commit(write, staged)
     assert stored(empty.refresh()) == [(1, 1)]
 
@@ -57,7 +57,7 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
     assert stored(table) == kept
     assert table.commit(write, staged, **batch).already_applied
 
-    with pytest.raises(RowsRefusedError, match=r"1 of 2 rows.*lies outside the interval 2 <= day < 5"):
+    with pytest.raises(RowsRefusedError):
         write.write(rows((2, 1), (5, 1)))
     diverted = write.write(rows((2, 1), (5, 1)), on_refused="divert")
     assert diverted.refused["_row_index"].to_pylist() == [1]

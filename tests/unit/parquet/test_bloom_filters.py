@@ -14,20 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bounded_files import bounded_files
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table.update import SetPropertiesUpdate
 from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.errors import CorruptFileError, InvalidArgumentError, UnknownColumnError
-from tableformat.metadata.columns.data_columns import columns_of_files
 from tableformat.operations.history.references import commit_updates
 from tableformat.parquet.bloom_filters import filter_bytes
 from tableformat.parquet.bloom_filters.filter_options import FilterOption
-from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.bloom_filters.probe import Probe
-from tableformat.parquet.bloom_filters.stored_form import StoredForm
 from tableformat.parquet.bloom_filters.xxhash64 import xxhash64
 from tableformat.parquet.parquet_file import OpenedFile
 
@@ -35,13 +31,6 @@ ENABLED = "write.parquet.bloom-filter-enabled.column."
 RATE = "write.parquet.bloom-filter-fpp.column."
 FILES, ROWS = 20, 50
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def rows_of(file: int) -> pa.Table:
@@ -139,16 +128,6 @@ def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: 
     assert f"{FILES - 1} by Bloom filters" in told._repr_html_()
 
 
-def test_many_files_are_asked_at_once(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-27: their positions are cached until a filter is added or removed."""
-    monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", 0)
-    for number in (3, 4, 999, 4):
-        assert table.scan(f"id = 'm-{number:06}'").to_arrow()["n"].to_pylist() == [number]
-    table.append(pa.table({"id": ["m-000004x"], "n": [5], "value": [0.0]}, SCHEMA))
-    assert table.get(("m-000004x", 5)) is not None
-    assert len(table.scan("id = 'm-000004x'").plan().tasks) == 1
-
-
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
@@ -168,18 +147,6 @@ def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, ex
         assert sorted(table.scan(where).to_arrow()["n"].to_pylist()) == expected
 
 
-def test_values_of_other_comparisons_are_not_asked_for(table: tf.Table) -> None:
-    """FM-27: a file without the bound value of a range may still have other values of the range."""
-    number = 7 * FILES + 3
-    held = f"id = 'm-{number:06}'"
-    expected = [number]
-    assert table.scan(where=held).to_arrow()["n"].to_pylist() == expected
-    for other in ("id > 'm-000000'", "id <> 'm-000000'", "id <= 'm-999999'", "n > 0"):
-        assert table.scan(where=f"{held} AND {other}").to_arrow()["n"].to_pylist() == expected, other
-    found = table.scan(where=f"{held} OR id < 'm-000000x'").to_arrow()["n"].to_pylist()
-    assert sorted(found) == [0, number]
-
-
 def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -> None:
     """FM-27: the file has no filter of it, and a default in every row."""
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
@@ -192,19 +159,6 @@ def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -
     assert table.scan(where="late = 7").count() == ROWS + 1
     assert table.scan(where="late = 8").count() == 1
     assert table.scan(where="late = 7").to_arrow().num_rows == ROWS + 1
-
-
-def test_large_filters_are_read_block_by_block(
-    catalog: tf.Catalog, decoded: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """FM-27: and not held, so each lookup asks the files."""
-    monkeypatch.setattr(filter_bytes, "HELD_BYTES_MAX", 64)
-    table = spread(catalog, **{f"{ENABLED}id": "true", f"{RATE}id": "0.0001", f"{ENABLED}n": "true"})
-    for number in (3, 4, 999):
-        decoded.clear()
-        assert table.get((f"m-{number:06}", number)) is not None
-        assert len(decoded) == 1
-    assert len(table.scan("id = 'm-000503'").plan().tasks) == FILES
 
 
 def test_row_groups_of_one_file_have_a_filter_each(catalog: tf.Catalog) -> None:
@@ -227,39 +181,6 @@ def filters(table: tf.Table) -> dict[str, int | None]:
     group = pq.read_metadata(path.removeprefix("file://")).row_group(0)
     chunks = [group.column(index) for index in range(group.num_columns)]
     return {chunk.path_in_schema: chunk.bloom_filter_length for chunk in chunks}
-
-
-def test_filters_are_as_large_as_their_values_need(catalog: tf.Catalog) -> None:
-    """FM-27: if the number of values is not given, it is counted, and the bytes have an upper limit."""
-    schema = pa.schema(
-        [("id", pa.string()), ("few", pa.int64()), ("s", pa.struct([("x.y", pa.int32())])), ("plain", pa.int64())]
-    )
-    numbers = np.arange(10_000)
-    rows = pa.table(
-        {"id": [str(each) for each in numbers], "few": numbers % 7, "s": [{"x.y": each} for each in numbers.tolist()],
-         "plain": numbers}, schema
-    )  # fmt: skip
-    properties = {
-        f"{ENABLED}id": "true",
-        f"{ENABLED}few": "TRUE",
-        f"{ENABLED}s.x.y": "true",
-        f"{ENABLED}plain": "false",
-    }
-    table = catalog.create_table("db.t", schema, properties=properties)
-    table.append(rows)
-    header = 20
-    sizes = filters(table)
-    assert sizes["plain"] is None
-    assert 8_192 < sizes["id"] <= 16_384 + header
-    assert sizes["few"] <= 32 + header
-    assert 8_192 < sizes["s.x.y"] <= 16_384 + header
-    table.set_properties(
-        {"write.parquet.bloom-filter-max-bytes": "1500", "write.parquet.bloom-filter-ndv.column.s.x.y": "9"}
-    )
-    table.overwrite(rows)
-    sizes = filters(table)
-    assert 512 < sizes["id"] <= 1_024 + header
-    assert sizes["s.x.y"] <= 32 + header
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.01, 0.001])
@@ -313,24 +234,6 @@ def test_filters_that_nobody_can_write_are_refused(
         assert filters(table)["id"] is not None
 
 
-def test_renamed_and_promoted_columns_keep_their_filters(catalog: tf.Catalog, decoded: list[str]) -> None:
-    """FM-27: files are asked by field id, in the bytes that they store."""
-    schema = pa.schema([("id", pa.int32()), ("n", pa.int64())])
-    table = catalog.create_table("db.t", schema, properties={f"{ENABLED}id": "true", f"{RATE}id": "0.0001"})
-    for file in range(4):
-        table.append(pa.table({"id": range(file, 400, 4), "n": range(file, 400, 4)}, schema))
-    with table.update_schema() as update:
-        update.update_column("id", LongType())
-        update.rename_column("id", "key")
-    table.append(pa.table({"key": [1, 2**40], "n": [400, 401]}, pa.schema([("key", pa.int64()), ("n", pa.int64())])))
-    for _ in range(2):
-        for key, found in ((1, [1, 400]), (7, [7]), (2**40, [401]), (2**50, [])):
-            assert sorted(table.scan(f"key = {key}").to_arrow()["n"].to_pylist()) == found
-    decoded.clear()
-    assert table.scan("key = 7").to_arrow()["n"].to_pylist() == [7]
-    assert len(decoded) <= 2, "the file with the key, and the last one, which has no filter of the renamed column"
-
-
 def test_filters_in_a_form_that_is_not_known_rule_out_nothing(table: tf.Table, tmp_path: Path) -> None:
     """FM-27: a later hash function or compression has another header."""
     for path in _paths(table):
@@ -357,48 +260,3 @@ def test_a_filter_beyond_the_end_of_its_file_names_the_file(table: tf.Table, tmp
 
 def _paths(table: tf.Table) -> list[Path]:
     return [Path(task.data_file.file_path.removeprefix("file://")) for task in table.scan().plan().tasks]
-
-
-def test_the_oldest_filters_give_way(table: tf.Table) -> None:
-    """FM-27: memory is bounded, and what is not held rules out nothing."""
-    files = columns_of_files([task.data_file for task in table.scan().plan().tasks])
-    paths = files.batch["file_path"].to_pylist()
-    held = HeldFilters(capacity_bytes=10 * 32)
-    form = StoredForm("BYTE_ARRAY", 0)
-    for path, blocks in zip(paths, [3, 3, 3, 2, 5, 11, 1], strict=False):
-        held.hold(1, form, path, np.zeros((blocks, 8), np.uint32))
-        held.hold(1, form, path, np.ones((blocks, 8), np.uint32))
-    may = held.may_hold(1, form, files, np.arange(7), [Probe.of(b"x")])
-    # The fourth filter replaced the first, the fifth replaced the second and third; the sixth is too large.
-    assert may.tolist() == [True, True, True, False, False, True, False]
-    assert held.forms_of(1) == [form]
-    assert held.forms_of(2) == []
-
-
-@pytest.mark.parametrize("few", [0, 1_000])
-def test_a_filter_that_gave_way_rules_out_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-27: regardless of the filter that was written over its blocks, and whether or not the positions of all files
-    were known before."""
-    monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", few)
-    count, capacity = 120, 16
-    files = bounded_files([], random.Random(2), count)
-    columns = columns_of_files(files)
-    sizes = random.Random(3)
-    held = HeldFilters(capacity_bytes=capacity * 32)
-    form = StoredForm("BYTE_ARRAY", 0)
-    probes = [Probe.of(f"m-{number}".encode()) for number in range(count)]
-    other = Probe.of(b"none")
-    blocks_since = []
-    for number, data in enumerate(files):
-        blocks = np.zeros((sizes.randint(1, 7), 8), np.uint32)
-        blocks[probes[number].block_of(np.array([len(blocks)]))] |= probes[number].mask
-        held.hold(1, form, data.file_path, blocks)
-        blocks_since.append(len(blocks))
-        for asked in range(number + 1):
-            rows = np.array([asked]) if few else np.arange(count)
-            assert held.may_hold(1, form, columns, rows, [probes[asked]])[0 if few else asked]
-        ruled_out = ~held.may_hold(1, form, columns, np.arange(count), [other])
-        assert ruled_out.tolist() == [held.holds(1, form, each.file_path) for each in files]
-        # At a turn of the circle what does not fit at its end stays free.
-        newest = [sum(blocks_since[place:]) <= capacity - 6 for place in range(number + 1)]
-        assert (ruled_out[: number + 1] >= newest).all()

@@ -12,7 +12,6 @@ from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
 from tableformat.deletes.codecs import packed_spans
-from tableformat.deletes.codecs.position_rows import positions_by_path
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.metadata.content_file import DeleteFile
@@ -95,16 +94,6 @@ def test_a_delete_file_with_other_rows_than_its_entry_states_is_corrupt(
     path.write_bytes(path.read_bytes().ljust(delete.file_size_bytes, b" "))
     with pytest.raises(CorruptFileError, match=path.name):
         live_tuples(table)
-
-
-def test_paths_that_the_file_does_not_call_text_are_paths(tmp_path: Path) -> None:
-    """DA-10: a damaged or careless footer states binary; the bytes are the same."""
-    table = deleted_in(tmp_path, "position")
-    (delete,) = live_delete_files(table)
-    (data,) = live_data_files(table)
-    stored = pq.read_table(local_path(delete.file_path))
-    as_bytes = stored.set_column(0, pa.field("file_path", pa.binary()), stored["file_path"].cast(pa.binary()))
-    assert positions_by_path(as_bytes).keys() == {data.file_path}
 
 
 def page_bytes(path: Path) -> Iterator[int]:

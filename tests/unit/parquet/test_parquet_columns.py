@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.name_mapping import parse_mapping_from_json
@@ -76,15 +75,6 @@ def test_nested_columns_are_read_by_id_and_null_parents_make_null_leaves(tmp_pat
     assert last.to_pylist() == [5, 6, None]
 
 
-def test_repeated_strings_are_read_as_codes_and_are_the_same_strings(tmp_path: Path) -> None:
-    values = [f"name {number // 500}" for number in range(3000)]
-    path = write(tmp_path / "x.parquet", with_ids(pa.table({"a": values}), [1]))
-    with open_parquet(PyArrowFileIO(), data_file(path)) as file:
-        (column,) = file.read([1], [0])
-    assert pa.types.is_dictionary(column.type)
-    assert column.cast(pa.string()).to_pylist() == values
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no parquet file at all, but long enough to look for a footer in it"]
 )
@@ -104,10 +94,3 @@ def test_other_formats_are_refused_by_name(tmp_path: Path, file_format: str) -> 
         open_parquet(PyArrowFileIO(), described),
     ):
         pass
-
-
-def test_the_callers_own_errors_pass_through(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.parquet", with_ids(pa.table({"a": [1]}), [1]))
-    with pytest.raises(ZeroDivisionError), open_parquet(PyArrowFileIO(), data_file(path)):
-        raise ZeroDivisionError
-    assert pq.read_metadata(path).num_rows == 1

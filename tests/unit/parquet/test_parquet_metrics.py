@@ -158,17 +158,3 @@ def test_nested_columns_are_found_by_id_and_lists_have_sizes_only() -> None:
     assert metrics.value_counts == {3: 3}
     assert metrics.null_value_counts == {3: 2}
     assert set(metrics.lower_bounds) == {3}
-
-
-def test_columns_that_the_schema_dropped_are_left_out() -> None:
-    table = pa.table([pa.array([1])], schema=pa.schema([with_id("gone", pa.int64(), 9)]))
-    metrics = data_file_metrics(footer(table), Schema(NestedField(1, "c", LongType())))
-    assert (metrics.record_count, metrics.column_sizes, metrics.lower_bounds) == (1, {}, {})
-
-
-def test_row_groups_begin_where_the_split_offsets_say() -> None:
-    metrics = one_column([1, 2, 3, 4], pa.int64(), LongType())
-    assert metrics.split_offsets[0] == 4
-    assert len(metrics.split_offsets) == 2
-    empty = one_column([], pa.int64(), LongType())
-    assert (empty.record_count, empty.lower_bounds) == (0, {})

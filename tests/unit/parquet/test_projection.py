@@ -31,8 +31,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.errors import CorruptFileError, InvalidArgumentError, UnknownColumnError
-from tableformat.parquet.projection import FileProjection, select_columns
+from tableformat.errors import CorruptFileError
+from tableformat.parquet.projection import FileProjection
 
 
 def field(name: str, data_type: pa.DataType, field_id: int) -> pa.Field:
@@ -55,16 +55,6 @@ def read(path: Path, stored: pa.Table, wanted: Schema, constants: dict[int, Any]
     result.validate(full=True)
     file.close()
     return result
-
-
-def test_columns_of_the_same_type_are_handed_on_as_they_are(tmp_path: Path) -> None:
-    stored = pa.table([pa.array(["a", None])], schema=pa.schema([field("s", pa.string(), 1)]))
-    file_schema = pa.schema([field("s", pa.string(), 1)])
-    projection = FileProjection.of(file_schema, Schema(optional(1, "s", StringType())), "f", {})
-    assert (
-        projection.apply(stored, 2).column(0).chunk(0).buffers()[2].address
-        == stored.column(0).chunk(0).buffers()[2].address
-    )
 
 
 def test_renamed_reordered_dropped_and_swapped_columns(tmp_path: Path) -> None:
@@ -251,27 +241,3 @@ def test_structs_in_lists_and_maps_change_too(tmp_path: Path) -> None:
         [],
         [("b", None), ("c", {"new": None, "x": 3})],
     ]
-
-
-SELECTABLE = Schema(
-    optional(1, "a", LongType()),
-    optional(2, "s", StructType(optional(3, "x", LongType()), optional(4, "y", LongType()))),
-    optional(5, "z", LongType()),
-)
-
-
-def test_selection_keeps_the_order_of_the_names() -> None:
-    selected = select_columns(SELECTABLE, ["z", "s.y", "a"])
-    assert [found.name for found in selected.fields] == ["z", "s", "a"]
-    assert selected.find_field("s.y").field_id == 4
-    assert "s.x" not in selected.column_names
-    assert sorted(select_columns(SELECTABLE, ["s"]).column_names) == ["s", "s.x", "s.y"]
-    assert select_columns(SELECTABLE, None) is SELECTABLE
-    assert select_columns(SELECTABLE, []).fields == ()
-
-
-def test_selection_names_the_nearest_column() -> None:
-    with pytest.raises(UnknownColumnError, match=r"Did you mean 's\.x'"):
-        select_columns(SELECTABLE, ["s.xx"])
-    with pytest.raises(InvalidArgumentError, match="twice"):
-        select_columns(SELECTABLE, ["a", "a"])

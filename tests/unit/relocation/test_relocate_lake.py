@@ -174,7 +174,7 @@ def test_a_backup_is_brought_to_the_state_of_now(tmp_path: Path) -> None:
     table.append(rows("b", [7]))
     table.delete("id2 = 2", mode="scan")
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "backup" / "far").rglob("*.parquet")}
-    with pytest.raises(AlreadyExistsError, match="replace"):
+    with pytest.raises(AlreadyExistsError):
         catalog.relocate(place)
     (done,) = catalog.relocate(place, replace=True).tables
     assert (done.copied_files_count, done.present_files_count) == (1, 0)
@@ -187,7 +187,7 @@ def test_a_backup_is_brought_to_the_state_of_now(tmp_path: Path) -> None:
         assert found.properties["write.data.path"] == f"file://{tmp_path}/backup/far"
         backup.drop_table("db.t")
         backup.create_table("db.t", KEYED)
-    with pytest.raises(AlreadyExistsError, match="another table"):
+    with pytest.raises(AlreadyExistsError):
         catalog.relocate(place, replace=True)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -49,8 +50,7 @@ class Telemetry:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("name", pa.string())]), key=["id"])
     return catalog
 

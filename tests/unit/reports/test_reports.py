@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.reports.report import CommitReport, Report, ScanReport
@@ -19,8 +20,7 @@ from tableformat.reports.report import CommitReport, Report, ScanReport
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[tf.Table]:
     """Three files; a range delete covers one of them."""
-    with tf.open_catalog(str(tmp_path)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         schema = pa.schema([("id", pa.int64()), ("note", pa.string())])
         table = catalog.create_table("db.t", schema, key=["id"])
         for number in (1, 2, 3):
@@ -83,19 +83,6 @@ def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) ->
     }
 
 
-def test_plans_are_reported_each_once(table: tf.Table) -> None:
-    """The plans of an analyzed scan and of filtered scans are separate plans."""
-    reports = reports_of(table)
-    scan = table.scan()
-    scan.explain()
-    scan.plan()
-    assert len(reports) == 1
-    scan.explain(analyze=True)
-    scan.filter("id = 1").to_arrow()
-    assert [report.to_dict()["filter"] for report in reports][:2] == [True, True]
-    assert len(reports) == 3
-
-
 def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     reports = reports_of(table)
     result = table.append([{"id": 4, "note": None}])
@@ -150,8 +137,7 @@ def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_counts_and_bytes_of_what_a_scan_leaves_out(tmp_path: Path, version: str) -> None:
     """Files that partition, bounds and filters rule out; a vector counts with the bytes of its own blob."""
-    with tf.open_catalog(str(tmp_path)) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path) as catalog:
         schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
         properties = {"format-version": version, "write.parquet.bloom-filter-enabled.column.id": "true"}
         table = catalog.create_table("db.t", schema, partition_by=("p",), properties=properties)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CorruptFileError
@@ -26,8 +27,7 @@ READERS: dict[str, Callable[[tf.Table], pa.RecordBatchReader]] = {
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """1,000 rows in ten files of four row groups."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", SCHEMA, properties={"write.parquet.row-group-limit": "25"})
     for start in range(0, 1000, 100):
         made.append(pa.table({"id": range(start, start + 100)}, schema=SCHEMA))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import PARQUET, DataFile
@@ -51,8 +51,7 @@ def test_a_filter_goes_by_the_type_of_the_table(
         record_count=len(VALUES),
         file_size_bytes=path.stat().st_size,
     )
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", pa.schema([("k", in_table), ("n", pa.int64())]))
         commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=(data,)))
         table.refresh()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType, NestedField, StructType
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.table import Table
@@ -28,8 +28,7 @@ FILLERS = 40_000
 @pytest.fixture(params=[0, FILLERS], ids=["small", "large"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
     fillers = [{"id": number * 7919 % 999_983 + 10, "at": {"x": None}} for number in range(request.param)]
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
         table.append(pa.Table.from_pylist([*ROWS, *fillers], schema=SCHEMA))
         with table.iceberg.update_schema() as update:

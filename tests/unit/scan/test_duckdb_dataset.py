@@ -3,7 +3,6 @@ early."""
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +12,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.scan import duckdb_dataset
 from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.storage.location import local_path
 from tableformat.testing.table_files import live_data_files
@@ -51,8 +50,7 @@ print(tf.open_catalog(sys.argv[1]).load_table("db.t").scan().to_dataset().to_tab
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
     """Ids 0 to 11 in three files. Id 2 is deleted from the first file, and ids 6 and 7 from the second."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", SCHEMA, key=["id"])
     for start in range(0, 12, 4):
         made.append(pa.Table.from_pylist(ROWS[start : start + 4], schema=SCHEMA))
@@ -108,40 +106,10 @@ def test_rows_of_files_without_deletes_are_counted_without_a_look(
         connection.execute("SELECT sum(id) FROM lake.db.t").fetchall()
 
 
-def test_counts_come_part_by_part(table: tf.Table) -> None:
-    assert list(table.scan().row_counts()) == [4, 5]
-    assert sum(table.scan("id > 2").row_counts()) == 7
-    assert [table.scan(limit=limit).count() for limit in (0, 1, 5, 9, 20)] == [0, 1, 5, 9, 9]
-
-
-@pytest.mark.parametrize("marked_at_once", [1, 2, 3, 100])
-def test_markers_come_in_parts_and_are_as_many_as_the_rows(
-    table: tf.Table, monkeypatch: pytest.MonkeyPatch, marked_at_once: int
-) -> None:
-    monkeypatch.setattr(duckdb_dataset, "_MARKED_AT_ONCE", marked_at_once)
-    dataset = DuckDBDataset(table.scan(), marks_rows=True)
-    batches = list(dataset.scanner(columns=[dataset.marker]).to_reader())
-    assert sum(batch.num_rows for batch in batches) == 9
-    assert max(batch.num_rows for batch in batches) <= marked_at_once
-
-
-def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
-    dataset = pickle.loads(pickle.dumps(DuckDBDataset(table.scan(), marks_rows=True)))
-    marker = dataset.marker
-    for columns in ([marker], [marker, "id"], ["id", marker], None):
-        for filter in (None, pc.field("id") > 2, pc.field("id") + 1 > 3):
-            rows = dataset.scanner(columns=columns, filter=filter).to_reader().read_all()
-            assert rows.column_names == (columns or [marker, *SCHEMA.names])
-            assert rows.num_rows == (9 if filter is None else 7)
-            assert rows[marker].null_count == rows.num_rows
-            rows.validate(full=True)
-
-
 @pytest.mark.parametrize("above", [2, 99])
 def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Path, above: int) -> None:
     """If no row of a batch was left, PyArrow could not create the empty batch."""
-    catalog = tf.open_catalog(str(tmp_path / "uuids"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "uuids")
     schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])
     storage = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.binary(16))]))])
     made = catalog.create_table("db.u", schema)

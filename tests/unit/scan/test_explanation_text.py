@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, replace
 from random import Random
 
@@ -11,10 +10,9 @@ from pyiceberg.expressions import AlwaysTrue, EqualTo
 
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, FileContent
-from tableformat.scan.explain import LISTED_FILES, ScanExplanation, explain_plan
+from tableformat.scan.explain import LISTED_FILES, explain_plan
 from tableformat.scan.measures import StepMeasures
 from tableformat.scan.plan import PruningCounts, ScanPlan
-from tableformat.scan.scan_report import scan_counts
 
 PRUNING = PruningCounts(
     data_manifest_count=11,
@@ -78,11 +76,6 @@ PLAN = ScanPlan(
 )
 
 
-def cells(explanation: ScanExplanation) -> list[str]:
-    without_style = re.sub("<style>.*</style>", "", explanation._repr_html_())
-    return [text for text in re.split("<[^>]*>", without_style) if text]
-
-
 def test_text() -> None:
     lines = str(explain_plan(PLAN, STEPS)).splitlines()
     assert lines[:10] == [
@@ -122,63 +115,6 @@ def test_text() -> None:
     ]
 
 
-def test_as_many_files_as_are_listed() -> None:
-    lines = str(explain_plan(replace(PLAN, covered=PLAN.covered[:LISTED_FILES]))).splitlines()
-    assert lines[-1] == "      newer deleted key ranges hold all its keys"
-
-
-def test_text_of_an_empty_table() -> None:
-    assert str(explain_plan(ScanPlan(snapshot_id=None, where=AlwaysTrue()))).splitlines() == [
-        "Scan of a table without snapshots, where TRUE",
-        "  manifests   0 of data, 0 of them ruled out by partition or key; 0 of deletes, 0 of them not needed",
-        "  data files  0 in the manifests read: 0 ruled out by partition, 0 by column bounds, 0 covered by range "
-        "deletes, 0 to read",
-        "  to read     0 rows before deletes and filter, 0 bytes",
-        "  deletes     0 delete files seen, 0 cannot matter; to open: none",
-    ]
-
-
-def test_picture() -> None:
-    told = cells(explain_plan(PLAN, STEPS))
-    assert told[:11] == [
-        "scan, explained",
-        "snapshot",
-        "5",
-        "where",
-        "id = 1",
-        "data files",
-        "1 clean, 1 partial, 22 covered",
-        "ruled out",
-        "2 of 11 manifests with their files; of files 20 by partition, 15 by column bounds, 7 by Bloom filters",
-        "delete files to open",
-        "1 position, 1 deletion-vector, 22 equality",
-    ]
-    steps = ["step", "time", "files", "rows", "size", "decode", "250 ms", "3", "12,345", "2.0 MB"]
-    steps += ["return", "1.5 s", "3", "7", "900 B"]
-    assert told[11:26] == steps
-    assert told[26:36] == [
-        "verdict",
-        "rows",
-        "size",
-        "data file",
-        "why",
-        "clean",
-        "1,000",
-        "5.0 KB",
-        "clean",
-        "none applies",
-    ]
-    opened = "opens 1 position; opens 1 deletion-vector; opens 22 equality"
-    assert told[36:41] == ["partial", "2,000", "6.0 KB", "partial", f"rows are named; keys overlap; {opened}"]
-    assert told[41:46] == ["covered", "500", "700 B", "covered-0", "newer deleted key ranges hold all its keys"]
-    of_numbers = re.findall("<th class=n>([^<]*)", explain_plan(PLAN, STEPS)._repr_html_())
-    assert of_numbers == ["time", "files", "rows", "size", "rows", "size"]
-    nothing = cells(explain_plan(ScanPlan(snapshot_id=None, where=AlwaysTrue())))
-    assert nothing[8] == "0 of 0 manifests with their files; of files 0 by partition, 0 by column bounds"
-    assert nothing[2] == nothing[10] == "none"
-    assert "step" not in nothing
-
-
 def test_explanation_as_a_dictionary() -> None:
     explanation = explain_plan(PLAN, STEPS)
     told = explanation.to_dict()
@@ -187,25 +123,3 @@ def test_explanation_as_a_dictionary() -> None:
     assert [file["verdict"] for file in told["files"]][:3] == ["clean", "partial", "covered"]
     assert [file["residual"] for file in told["files"]][:3] == [None, "id = 1", None]
     assert told["files"][1]["deletes"][-1] == {"kind": "equality", "file_path": "file:/t/e21", "sequence_number": 9}
-
-
-def test_counts_of_the_report() -> None:
-    assert scan_counts(PLAN) == {
-        "result-data-files": 2,
-        "result-delete-files": 24,
-        "total-data-manifests": 11,
-        "total-delete-manifests": 13,
-        "scanned-data-manifests": 9,
-        "scanned-delete-manifests": 9,
-        "skipped-data-manifests": 2,
-        "skipped-delete-manifests": 4,
-        "skipped-data-files": 20 + 15 + 7 + 22,
-        "skipped-delete-files": 8,
-        "indexed-delete-files": 11,
-        "equality-delete-files": 22,
-        "positional-delete-files": 1,
-        "dvs": 1,
-        "range-delete-files": 0,
-        "total-file-size-in-bytes": 11_000,
-        "total-delete-file-size-in-bytes": 22 * 100 + 100 + 30,
-    }

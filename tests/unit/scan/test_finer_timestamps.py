@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import PARQUET, DataFile
@@ -63,8 +63,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
                 file_size_bytes=path.stat().st_size,
             )
         )
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["at"])
         commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=tuple(added)))
         table.refresh()

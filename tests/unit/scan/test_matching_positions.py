@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from v3_tables import ids, new_catalog, new_table, rows
 
 import tableformat as tf
@@ -51,18 +52,6 @@ def test_delete_by_scan_deletes_the_row_of_its_row_group(table: tf.Table, number
     assert left(table) == [each for each in IDS if each != number]
 
 
-def test_delete_by_scan_over_two_row_groups_apart(table: tf.Table) -> None:
-    """DA-1, DA-7: the row group between them is not read, and counts."""
-    table.delete("id IN (5, 12)", mode="scan")
-    assert left(table) == [each for each in IDS if each not in (5, 12)]
-
-
-def test_delete_by_scan_over_neighbouring_row_groups(table: tf.Table) -> None:
-    """DA-1, DA-7: both are read by one call."""
-    table.delete("id BETWEEN 6 AND 7", mode="scan")
-    assert left(table) == [each for each in IDS if each not in (6, 7)]
-
-
 def test_second_delete_by_scan_finds_rows_behind_deleted_row_groups(table: tf.Table) -> None:
     """DA-1, DA-7: row groups without a live row are not read, and count."""
     table.delete("id <= 6", mode="scan")
@@ -74,11 +63,6 @@ def test_rows_deleted_by_a_scan_are_not_counted_again(table: tf.Table) -> None:
     """DA-1, DA-7: a deleted row does not match."""
     assert table.delete("id = 8", mode="scan").deleted_row_count == 1
     assert table.delete("id BETWEEN 7 AND 9", mode="scan").deleted_row_count == 2
-
-
-def test_overwrite_by_a_filter_replaces_the_row_of_its_row_group(table: tf.Table) -> None:
-    table.overwrite(rows("a", 80), where="note = 'a8'", allow_outside=True)
-    assert left(table) == [*(each for each in IDS if each != 8), 80]
 
 
 def test_row_that_a_filter_reads_behind_a_skipped_row_group_is_alive(table: tf.Table) -> None:
@@ -118,8 +102,7 @@ def test_row_ids_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> N
 
 def test_rows_of_which_a_filter_says_nothing_stay(tmp_path: Path) -> None:
     """DA-1: null is neither above 2 nor another value than 3."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("v", pa.int64())]))
     table.append(pa.table({"id": [1, 2, 3, 4], "v": [1, None, 3, 4]}))
     assert table.delete("v > 3", mode="scan").deleted_row_count == 1

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import DataFile
@@ -40,8 +40,7 @@ def test_a_range_delete_takes_the_rows_in_it_and_no_others(
     tmp_path: Path, stated: tuple[int, int], deleted: tuple[int, int]
 ) -> None:
     """RD-10: a file is neither passed over nor left out by bounds above some of its rows."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table, source = (catalog.create_table(f"db.{name}", SCHEMA, key=["id"]) for name in ("t", "source"))
         ids = pa.ExtensionArray.from_storage(
             pa.uuid(), pa.array([uuid_of(each).bytes for each in FIRST_BYTES], pa.binary(16))

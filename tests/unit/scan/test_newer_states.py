@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.errors import SnapshotNotFoundError
 
 
 def test_a_handle_finds_states_that_are_newer_than_itself(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     handle = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
     handle.append(pa.table({"id": [1]}))
     loaded = handle.snapshot_id

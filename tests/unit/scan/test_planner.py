@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,24 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from scan_tables import TableBuilder, partitioned
 
-import tableformat as tf
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.metadata.columns import read_columns
-from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
-from tableformat.scan import planner
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.scan import Scan
-from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.write.delete_files.position_deletes import write_position_deletes
 
 SCHEMA = Schema(
@@ -67,8 +61,7 @@ def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_which_every_file_is_gone_has_no_partition(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(f"{tmp_path}/")
-    catalog.create_namespace("db")
+    catalog = new_lake(f"{tmp_path}/")
     schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
     partitioned_table = catalog.create_table("db.t", schema, partition_by=("p",))
     partitioned_table.append(pa.table({"p": ["a"], "id": [1]}, schema=schema))
@@ -115,31 +108,6 @@ def test_a_large_in_list_still_rules_files_out(tmp_path: Path) -> None:
     scan = builder.scan(f"id IN ({wanted})")
     assert [task.data_file.file_path for task in scan.plan().tasks] == [files[6].file_path]
     assert ids_in(scan.plan(), scan) == [6_000, 6_001]
-
-
-def test_columns_of_files_that_are_ruled_out_are_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of few files takes no more memory for many manifests than for one: with all of them, ten million files
-    took 7.6 GB."""
-    builder = table(tmp_path)
-    for number in range(6):
-        builder.append(rows(number))
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    monkeypatch.setattr(read_columns, "_chunks", BoundedCache(0))
-    monkeypatch.setattr(read_columns, "_raw", BoundedCache(0))
-    held: list[weakref.ref[pa.RecordBatch]] = []
-    most = []
-
-    def watched(*arguments: Any) -> Iterator[DataColumns]:
-        for chunk in read_columns.read_data_columns(*arguments):
-            most.append(sum(each() is not None for each in held))
-            held.append(weakref.ref(chunk.batch))
-            yield chunk
-            del chunk
-
-    monkeypatch.setattr(planner, "read_data_columns", watched)
-    assert len(builder.scan("id >= 4 OR d = 1").plan().tasks) == 2
-    assert len(most) == 6
-    assert max(most) <= 1
 
 
 def test_nan_counts_as_above_every_bound(tmp_path: Path) -> None:
@@ -209,41 +177,6 @@ def test_delete_manifests_older_than_all_data_are_not_read(tmp_path: Path) -> No
     plan = builder.scan().plan()
     assert plan.pruning.skipped_delete_manifest_count == 1
     assert [task.has_deletes for task in plan.tasks] == [False]
-
-
-def test_deletes_reach_the_oldest_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-1: what is read of a table in several chunks is planned as one."""
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    builder = table(tmp_path)
-    (oldest,) = builder.append(rows(1, 2, 3))
-    builder.delete_positions(oldest, [0])
-    builder.delete_prefixes(["id"], [{"id": 2}])
-    builder.append(rows(5))
-    scan = builder.scan()
-    assert ids_in(scan.plan(), scan) == [3, 5]
-
-
-def test_files_that_are_covered_whole_are_told_of_every_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RD-10: a job that resolves the delete has to know of each."""
-    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
-    builder = table(tmp_path)
-    covered = [*builder.append(rows(1, 2)), *builder.append(rows(3, 4))]
-    builder.delete_range(["id"], (1,), (5,))
-    builder.append(rows(1, 5))
-    scan = builder.scan()
-    assert sorted(file.file_path for file in scan.plan().covered) == sorted(file.file_path for file in covered)
-    assert ids_in(scan.plan(), scan) == [1, 5]
-
-
-def test_delete_manifests_of_a_store_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DA-1: each of them applies, as if they were read one by one."""
-    builder = table(tmp_path)
-    builder.append(rows(1, 2, 3, 4))
-    builder.delete_rows(pa.table({"id": [1]}))
-    builder.delete_prefixes(["id"], [{"id": 3}])
-    monkeypatch.setattr(planner, "local_path", lambda _location: None)
-    scan = builder.scan()
-    assert ids_in(scan.plan(), scan) == [2, 4]
 
 
 def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
         table.scan(columns=["id", ROW_ID])
     with pytest.raises(UnsupportedFeatureError, match="need format version 3"):
         WriteContext.of(table.metadata, table.iceberg.io).with_row_lineage()
-    with pytest.raises(UnknownColumnError, match="_row_id2"):
+    with pytest.raises(UnknownColumnError):
         table.upgrade().scan(columns=["_row_id2"])
 
 

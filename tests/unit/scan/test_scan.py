@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import gc
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -86,10 +85,6 @@ def test_columns_come_in_the_order_asked_for(table: TableBuilder) -> None:
     assert scan.to_arrow().column_names == ["n", "id"]
 
 
-def test_no_columns_still_have_a_length(table: TableBuilder) -> None:
-    assert table.scan(columns=[]).to_arrow().num_rows == 3
-
-
 def test_schema_is_plain_and_the_same_for_every_batch(table: TableBuilder) -> None:
     reader = table.scan().to_batches()
     expected = pa.schema(
@@ -135,11 +130,6 @@ def test_table_without_snapshots_has_no_rows(tmp_path: Path) -> None:
     assert scan.to_arrow().schema == scan.schema
     assert scan.plan().tasks == ()
     assert scan.to_dataset().head(3).num_rows == 0
-
-
-def test_a_scan_can_be_read_again(table: TableBuilder) -> None:
-    scan = table.scan()
-    assert keys(scan.to_arrow()) == keys(scan.to_arrow()) == ALIVE
 
 
 @pytest.mark.parametrize(
@@ -198,47 +188,6 @@ def test_leaving_a_stream_early_stops_its_threads(tmp_path: Path) -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("scan")] == []
 
 
-def test_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How far threads read ahead depends on the machine's load, so the bound is a fixed one: far below four files."""
-    monkeypatch.setattr("tableformat.scan.reader.ROW_GROUP_RUN_ROWS", 20_000)
-    for files in (1, 4):
-        builder = TableBuilder(
-            tmp_path / str(files), SCHEMA, key=["id", "n"], properties={"write.parquet.row-group-limit": "20000"}
-        )
-        count = 200_000
-        builder.append(
-            pa.table(
-                {
-                    "id": pa.array([f"{n:08d}" for n in range(files * count)]),
-                    "n": pa.array(range(files * count), pa.int64()),
-                }
-            )
-        )
-        gc.collect()
-        before, peak = pa.total_allocated_bytes(), 0
-        for _ in builder.scan().to_batches():
-            peak = max(peak, pa.total_allocated_bytes() - before)
-        assert 0 < peak < 20 * count, "less than one file of rows of 20 bytes"
-
-
-def test_deleted_stretches_are_cut_out_without_copying(tmp_path: Path) -> None:
-    """Few long runs: the batches are slices of what was decoded."""
-    builder = TableBuilder(tmp_path, SCHEMA, key=["id", "n"])
-    ids = [f"{n // 10_000:02d}" for n in range(100_000)]
-    builder.append(pa.table({"id": ids, "n": pa.array(range(100_000), pa.int64())}))
-    builder.delete_prefixes(["id", "n"], [{"id": "03"}, {"id": "07"}])
-    found = builder.scan(columns=["id", "n"]).to_arrow()
-    assert found["n"].to_pylist() == [n for n in range(100_000) if n // 10_000 not in (3, 7)]
-
-
-def test_deleted_rows_all_over_a_file(tmp_path: Path) -> None:
-    """Many short runs are filtered instead."""
-    builder = TableBuilder(tmp_path, SCHEMA, key=["id", "n"])
-    (data,) = builder.append(pa.table({"id": ["x"] * 10_000, "n": pa.array(range(10_000), pa.int64())}))
-    builder.delete_positions(data, list(range(0, 10_000, 2)))
-    assert builder.scan().to_arrow()["n"].to_pylist() == list(range(1, 10_000, 2))
-
-
 def test_polars_and_duckdb_push_down_into_the_dataset(table: TableBuilder) -> None:
     dataset = table.scan().to_dataset()
     lazy = pl.scan_pyarrow_dataset(dataset).filter(pl.col("n") == 9).select("name")
@@ -275,10 +224,3 @@ def test_types_that_grew_and_columns_that_came_and_went(tmp_path: Path) -> None:
     assert builder.scan("added = 7", columns=["id"]).to_arrow().to_pylist() == [{"id": "a"}]
     assert builder.scan("gone IS NULL", columns=["id"]).to_arrow().to_pylist() == [{"id": "a"}]
     assert builder.scan("number > 5", columns=["id"]).to_arrow().to_pylist() == [{"id": "b"}]
-
-
-def test_another_handle_of_the_same_files_reads_them_anew(table: TableBuilder) -> None:
-    """Caches live with the FileIO of a handle."""
-    view = table.view()
-    assert keys(Scan(view).to_arrow()) == ALIVE
-    assert keys(Scan(replace(view, io=type(view.io)())).to_arrow()) == ALIVE

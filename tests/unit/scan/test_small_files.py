@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from maintenance_tables import commit_deletes
+from new_lakes import new_lake
 from pyiceberg.expressions import AlwaysTrue, GreaterThanOrEqual
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 from resolve_tables import data_file, metadata_of, with_ids, write
 
-import tableformat as tf
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask
@@ -75,26 +75,9 @@ def test_files_of_several_schemas_and_filters_are_one_table(tmp_path: Path, deco
     assert decoded == [("a", 2), ("b", 2), ("d", 2)], "statistics rule file c out"
 
 
-def test_files_whose_filters_come_by_turns(tmp_path: Path) -> None:
-    """Each file by its own filter, and its rows once."""
-    where = GreaterThanOrEqual("n", 2)
-    given = [("a", [1, 2], where), ("b", [1, 2, 3], AlwaysTrue()), ("c", [0, 5], where), ("d", [1], AlwaysTrue())]
-    tasks = [task_of(tmp_path, name, pa.array(numbers, pa.int32()), residual=left) for name, numbers, left in given]
-    found = pa.concat_tables(read_tables(tasks, context_of()))
-    assert found["n"].to_pylist() == [2, 1, 2, 3, 5, 1]
-    assert found["note"].to_pylist() == ["a", "b", "b", "b", "c", "d"]
-
-
 def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
     tasks = [task_of(tmp_path, name, pa.array([1, 2], kind)) for name, kind in (("a", pa.int32()), ("b", pa.int64()))]
     assert sum(rows.num_rows for rows in read_tables(tasks, context_of([]), narrow=False)) == 4
-
-
-def test_tasks_that_come_one_by_one_are_read_one_by_one(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
-    """They may be of several plans."""
-    tasks = [task_of(tmp_path, name, pa.array([1], pa.int32())) for name in ("a", "b")]
-    assert [rows.num_rows for rows in read_tables(iter(tasks), context_of())] == [1, 1]
-    assert decoded == []
 
 
 @pytest.mark.parametrize("columns", [None, ["id"], ["s"]])
@@ -102,8 +85,7 @@ def test_a_dropped_field_of_a_struct_that_deletes_go_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
 ) -> None:
     """DA-6: the field is read to find the rows, and is not part of the struct that is returned."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     struct = pa.struct([("x", pa.string()), ("y", pa.int64())])
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", struct)]))
     for start in (0, 2):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
-import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import DataFile
@@ -43,8 +43,7 @@ def counted_as_by_java(data: DataFile, field_id: int) -> DataFile:
 
 @pytest.fixture(params=[ROWS, [ROWS[1]]], ids=["some", "all"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table, source = (catalog.create_table(f"db.{name}", SCHEMA, key=["id"]) for name in ("t", "source"))
         source.append(pa.Table.from_pylist(request.param, schema=SCHEMA))
         (data,) = live_data_files(source)

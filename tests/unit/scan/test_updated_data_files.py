@@ -48,9 +48,7 @@ def test_update_meets_a_keyed_delete(table: Table, make: object) -> None:
     """CP-6."""
     update = update_of_a(table)
     commit_change(table, delete_blindly(make(table, "k.parquet")))  # type: ignore[operator]
-    with pytest.raises(
-        CommitConflictError, match=r"k\.parquet deletes rows of .*a\.parquet, which this change replaces"
-    ):
+    with pytest.raises(CommitConflictError):
         commit_change(table, update)
 
 
@@ -64,7 +62,7 @@ def test_update_meets_a_position_delete_of_its_file(table: Table) -> None:
         added_delete_files=(position_delete(table, "q.parquet", committed(table, "a.parquet"), [0]),),
     )
     commit_change(table, theirs)
-    with pytest.raises(CommitConflictError, match=r"q\.parquet deletes rows of .*a\.parquet"):
+    with pytest.raises(CommitConflictError):
         commit_change(table, update)
 
 

@@ -71,7 +71,7 @@ def test_filter_whose_name_is_another_column_by_now_is_a_conflict(
     """SP-83: it took the rows that another column chose."""
     table = session.catalog.load_table("db.t")
     pin = Pin(("db", "t"), session.load(("db", "t")).iceberg.metadata_location).to_json()
-    with pytest.raises(CommitConflictError, match="columns of the filter"):
+    with pytest.raises(CommitConflictError):
         statement(session, pin, lambda: change(table))
     assert table.refresh().scan().count() == 2
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, IsNaN, Reference
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from spark_ext.service.ddl.check_constraints import check_properties
 from spark_ext.service.wire.expressions import exact_filter, pruning_filter
-from tableformat import open_catalog
 
 SCHEMA = Schema(NestedField(1, "k", LongType(), required=False))
 UNKNOWN: dict[str, Any] = {"literal": None, "type": "boolean"}
@@ -77,8 +77,7 @@ def random_predicate(pick: random.Random, depth: int) -> dict[str, Any]:
 
 def test_nulls_among_literals_leave_what_sql_leaves(tmp_path: object) -> None:
     """SP-93: `k IN (1, NULL)` matches the rows with 1, its negation none; under every AND, OR and NOT."""
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     table = catalog.create_table("db.t", pa.schema([("k", pa.int64())]))
     table.append(pa.table({"k": pa.array(NUMBERS, pa.int64())}))
     pick = random.Random(0)
@@ -145,8 +144,7 @@ def in_sql(operator: str, value: float | None, literals: list[float]) -> bool | 
 @pytest.mark.parametrize("kind", ["double", "float"])
 def test_comparisons_with_nan(tmp_path: object, kind: str) -> None:
     """SP-3: NaN was no literal of a filter; of nulls a comparison with it is unknown, negated as well."""
-    catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     column = pa.float64() if kind == "double" else pa.float32()
     schema = pa.schema([("x", column), ("n", pa.int64())])
     whole, parts = (

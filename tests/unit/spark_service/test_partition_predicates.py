@@ -10,10 +10,11 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 from spark_ext.service.wire.partition_predicates import PartitionPredicates
-from tableformat import Catalog, Table, open_catalog
+from tableformat import Catalog, Table
 from tableformat.errors import TableFormatError
 from tableformat.scan.plan import ScanPlan
 
@@ -29,8 +30,7 @@ def compared(operator: str, left: dict[str, Any], value: object, spark_type: str
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    with open_catalog(str(tmp_path / "lake")) as lake:
-        lake.create_namespace("db")
+    with new_lake(tmp_path / "lake") as lake:
         yield lake
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.sorting import NullOrder
 from pyiceberg.transforms import IdentityTransform
 
 from spark_ext.service.procedures.rewrites import rewrite_data_files
-from tableformat import Table, open_catalog
+from tableformat import Table
 from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
@@ -20,8 +21,7 @@ SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 @pytest.fixture
 def keyless(tmp_path: Path) -> Iterator[Table]:
     """Two files of a table without a key."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA)
         for number in (2, 1):
             table.append(pa.table({"a": [number], "b": [0]}, schema=SCHEMA))
@@ -79,8 +79,7 @@ def test_without_a_key_rows_stay_as_they_stand(keyless: Table) -> None:
 
 def test_with_a_key_another_order_is_refused(tmp_path: Path) -> None:
     """PR-9, FM-6."""
-    with open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["a", "b"])
         for order in ("a DESC, b", "zorder(a, b)", "b"):
             with pytest.raises(InvalidArgumentError, match=r"in the order of its key, 'a, b',.* Leave the order out"):

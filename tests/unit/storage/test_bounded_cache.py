@@ -12,11 +12,3 @@ def test_the_least_recently_used_value_goes_when_the_weights_exceed_the_limit() 
     assert cache.get("a") == "first"
     cache.put("c", "third", 4)
     assert [cache.get(key) for key in "abc"] == ["first", None, "third"]
-
-
-def test_a_value_heavier_than_the_cache_is_not_kept_and_displaces_nothing() -> None:
-    cache: BoundedCache[str, str] = BoundedCache(10)
-    cache.put("a", "first", 4)
-    cache.put("huge", "value", 11)
-    assert cache.get("huge") is None
-    assert cache.get("a") == "first"

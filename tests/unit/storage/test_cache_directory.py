@@ -73,16 +73,6 @@ def test_a_file_that_was_cut_off_is_removed_and_not_there(tmp_path: Path, length
     assert files(tmp_path) == []
 
 
-def test_the_file_of_another_identity_is_not_taken(tmp_path: Path) -> None:
-    cache = CacheDirectory(tmp_path, 10_000)
-    cache.put("a", b"of a")
-    (of_a,) = files(tmp_path)
-    cache.put("b", b"of b")
-    (of_b,) = set(files(tmp_path)) - {of_a}
-    os.replace(of_a, of_b)
-    assert cache.get("b") is None
-
-
 def test_room_is_made_by_what_was_used_least_recently(tmp_path: Path) -> None:
     cache = CacheDirectory(tmp_path, 1_000)
     for number in range(8):
@@ -93,12 +83,6 @@ def test_room_is_made_by_what_was_used_least_recently(tmp_path: Path) -> None:
     cache.make_room()
     left = [number for number in range(8) if cache.get(str(number)) is not None]
     assert left == [0, 5, 6, 7]
-
-
-def test_content_larger_than_the_directory_may_be_is_not_kept(tmp_path: Path) -> None:
-    cache = CacheDirectory(tmp_path, 100)
-    cache.put("a", bytes(100))
-    assert files(tmp_path) == []
 
 
 def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.cached_property import cached_property
 from tableformat.scan import scan as scan_module
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.forks import new_lock
@@ -26,8 +26,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
 def made(directory: Path, name: str) -> tf.Table:
-    catalog = tf.open_catalog(str(directory / name))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / name)
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     table.append(pa.table({"id": [1]}, schema=SCHEMA))
     return table
@@ -138,22 +137,3 @@ def test_a_lock_of_another_thread_is_free_in_a_child() -> None:
     with waiting(hold, reached, go):
         assert status_of_child(lambda: lock.acquire(timeout=1) and cache.get("key") is None) == 0
     assert cache.get("key") == "value"
-
-
-def test_threads_that_compute_a_property_at_once_get_one_object() -> None:
-    """CP-63"""
-    both = threading.Barrier(2)
-
-    class Held:
-        @cached_property
-        def value(self) -> list[int]:
-            both.wait(PATIENCE)
-            return []
-
-    held, found = Held(), list[int]()
-    threads = [threading.Thread(target=lambda: found.append(id(held.value))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert found == [id(held.value)] * 2

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CorruptFileError, UnknownOptionError
@@ -99,8 +100,7 @@ def test_members_of_a_gzip_file_have_one_limit() -> None:
 
 def test_a_metadata_file_is_read_up_to_the_limit_of_the_catalog(tmp_path: Path) -> None:
     """FM-32: a table does not set its own."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA)
     table.append(pa.table({"id": [1]}, schema=SCHEMA))
     metadata = json.loads(Path(table.iceberg.metadata_location.removeprefix("file://")).read_text())
@@ -117,8 +117,7 @@ def test_a_metadata_file_is_read_up_to_the_limit_of_the_catalog(tmp_path: Path) 
 
 def test_a_lake_is_opened_with_a_limit(tmp_path: Path) -> None:
     """FM-32: for metadata files and manifest lists."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.compression-codec": "gzip"})
     table.append(pa.table({"id": [1]}, schema=SCHEMA))
     with pytest.raises(CorruptFileError, match="its content is more"):

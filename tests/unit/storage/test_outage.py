@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CorruptFileError, StorageError
@@ -36,8 +37,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 def made(directory: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(directory / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(directory / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     table.append(rows(1))
     table.append(rows(2))

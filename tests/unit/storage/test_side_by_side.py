@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import threading
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyiceberg.io import FileIO, InputFile, OutputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from tableformat.storage.side_by_side import read_side_by_side, writes_side_by_side
 
@@ -28,17 +25,6 @@ def test_answers_are_in_the_order_of_the_items(place: str, count: int, size: int
 def test_files_of_an_object_store_are_waited_for_together() -> None:
     everybody = threading.Barrier(4, timeout=10)
     assert read_side_by_side(lambda _: everybody.wait() >= 0, range(4), REMOTE.format, lambda _: SMALL) == [True] * 4
-
-
-@pytest.mark.parametrize(("count", "size"), [(3, LARGE), (40, SMALL)])
-def test_few_local_files_take_no_threads_nor_do_small_ones(count: int, size: int) -> None:
-    threads = read_side_by_side(lambda _: threading.get_ident(), range(count), LOCAL.format, lambda _: size)
-    assert set(threads) == {threading.get_ident()}
-
-
-def test_large_local_files_are_read_by_threads() -> None:
-    threads = read_side_by_side(lambda _: threading.get_ident(), range(40), LOCAL.format, lambda _: LARGE)
-    assert (threading.get_ident() in threads) == (pa.cpu_count() == 1)
 
 
 def test_the_first_error_in_order_is_raised() -> None:
@@ -93,9 +79,3 @@ def test_an_upload_that_fails_is_an_error_of_the_block() -> None:
     with pytest.raises(ValueError, match="s3://lake/t/1"):
         _write_three(store)
     assert len(store.files) == 2
-
-
-def test_local_files_are_written_one_after_the_other(tmp_path: Path) -> None:
-    with writes_side_by_side(PyArrowFileIO(), str(tmp_path)) as write:
-        assert write(f"{tmp_path}/a", b"four") == 4
-        assert (tmp_path / "a").read_bytes() == b"four"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io as stdlib_io
-import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -118,20 +117,11 @@ def test_an_existing_file_is_never_overwritten(place: tuple[FileIO, str]) -> Non
     io, directory = place
     location = f"{directory}/file.avro"
     storage.write_bytes(io, location, b"first")
-    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"):
+    with pytest.raises(AlreadyExistsError):
         storage.write_bytes(io, location, b"second")
-    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"), storage.open_output(io, location):
+    with pytest.raises(AlreadyExistsError), storage.open_output(io, location):
         pass
     assert storage.read_bytes(io, location) == b"first"
-
-
-def test_a_name_that_nobody_else_can_have_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decision 32."""
-    io = _MemoryFileIO()
-    monkeypatch.setattr(_MemoryLocation, "exists", lambda self: pytest.fail(f"{self.location} was looked up"))
-    location = f"memory://bucket/00000-{uuid.uuid4()}.parquet"
-    assert storage.write_bytes(io, location, b"rows") == 4
-    assert storage.read_bytes(io, location) == b"rows"
 
 
 def test_a_streamed_file_holds_all_that_was_written_to_it(place: tuple[FileIO, str]) -> None:

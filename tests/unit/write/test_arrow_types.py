@@ -68,13 +68,6 @@ KINDS: Final[dict[str, tuple[pa.Array, str, list[Any]]]] = {
 }
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_of_an_arrow_type_takes_its_values(catalog: tf.Catalog, kind: str) -> None:
     values, iceberg_type, read = KINDS[kind]

@@ -40,9 +40,6 @@ def two_data_files(directory: Path) -> tuple[WriteContext, DataFile, DataFile]:
     return ctx, first, second
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> None:
     """FM-11, DA-7: each entry describes its blob as the footer does, with the spec and partition of the data file."""
     ctx, first, second = two_data_files(tmp_path)
@@ -67,19 +64,6 @@ def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> No
         assert decode_vector(content, entry.file_path) == positions
 
 
-def test_smaller_vectors_come_first_in_the_file(tmp_path: Path) -> None:
-    """FM-11: the entries keep the given order, the blobs do not."""
-    ctx, first, second = two_data_files(tmp_path)
-    large, small = write_deletion_vectors(ctx, {first: at(*range(0, 1400, 2)), second: at(0)})
-    assert (large.referenced_data_file, small.referenced_data_file) == (first.file_path, second.file_path)
-    assert large.content_offset is not None
-    assert small.content_offset is not None
-    assert small.content_offset < large.content_offset
-    for entry, positions in ((large, at(*range(0, 1400, 2))), (small, at(0))):
-        content = read_blob(ctx.io, entry.file_path, offset=entry.content_offset, length_bytes=entry.content_size_bytes)
-        assert decode_vector(content, entry.file_path) == positions
-
-
 def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_path: Path) -> None:
     ctx, data, _ = two_data_files(tmp_path)
     (vector,) = write_deletion_vectors(ctx, {data: at(1, 3, 5, 7, 9)})
@@ -88,22 +72,6 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
     assert vector.content_size_bytes is not None
     blob = content[vector.content_offset : vector.content_offset + vector.content_size_bytes]
     assert blob == (VECTORS / "alternating.bin").read_bytes()
-
-
-def test_a_puffin_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FM-11."""
-    monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
-    ctx, first, second = two_data_files(tmp_path)
-    one, other = write_deletion_vectors(ctx, {first: at(0), second: at(0)})
-    assert one.file_path != other.file_path
-    assert one.content_offset == other.content_offset == 4
-
-
-def test_data_files_without_positions_get_no_vector(tmp_path: Path) -> None:
-    ctx, data, _ = two_data_files(tmp_path)
-    before = files_under(tmp_path)
-    assert write_deletion_vectors(ctx, {data: PositionSet.empty()}) == []
-    assert files_under(tmp_path) == before
 
 
 def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +95,6 @@ def test_a_v2_table_has_no_vectors(tmp_path: Path) -> None:
     (data,) = write_data_files(ctx, key_rows(("a", 1, 1))).data_files
     with pytest.raises(UnsupportedFeatureError, match="format v2 table has no deletion vectors"):
         write_deletion_vectors(ctx, {data: at(0)})
-
-
-# -- which form, and what it replaces ---------------------------------------------------------------------------------
 
 
 def deleted_again(directory: Path, version: int, *, fold: bool = False, upgrade: bool = False) -> RowDeleteFiles:
@@ -177,9 +142,6 @@ def test_rows_that_are_deleted_already_cost_no_new_vector(tmp_path: Path) -> Non
     (task,) = plan_scan(table.view).tasks
     ctx = WriteContext.of(table.metadata, table.iceberg.io)
     assert write_row_deletes(ctx, [RowsToDelete(task, at(1))], merge_context(table.view)) == RowDeleteFiles()
-
-
-# -- damage -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("offset", "reason"), [(4, "states"), (8, "begins with"), (20, "checksum")])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import StorageError
@@ -43,8 +44,7 @@ def files_end_at(byte_count: int) -> Iterator[None]:
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of a process")
 @pytest.mark.parametrize("name", WRITES)
 def test_the_error_is_that_of_the_disk_and_nothing_is_left(tmp_path: Path, name: str) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     for _ in range(2):
         table.append(rows(20_000))

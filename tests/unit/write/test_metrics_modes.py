@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from new_lakes import new_lake
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, NestedField, StringType, StructType
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.errors import InvalidArgumentError
 from tableformat.parquet.metrics_modes import metrics_modes
 
 LONG = "x" * 100
@@ -30,9 +31,7 @@ METRICS = "write.metadata.metrics."
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> tf.Catalog:
-    lake = tf.open_catalog(f"{tmp_path}/lake")
-    lake.create_namespace("db")
-    return lake
+    return new_lake(f"{tmp_path}/lake")
 
 
 def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) -> dict[str, tuple[Any, ...]]:
@@ -115,12 +114,6 @@ def test_what_is_no_mode_is_refused(catalog: tf.Catalog, mode: str) -> None:
     table = catalog.create_table("db.t", COLUMNS, key=["id"])
     with pytest.raises(InvalidArgumentError, match=r"truncate\(n\)"):
         table.set_properties({METRICS + "default": mode})
-
-
-def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(catalog: tf.Catalog) -> None:
-    """FM-8."""
-    with pytest.raises(UnknownColumnError, match=r"place\.town"):
-        catalog.create_table("db.t", COLUMNS, properties={METRICS + "column.place.twon": "none"})
 
 
 def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -40,9 +41,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-import tableformat as tf
 from tableformat.errors import InvalidArgumentError
-from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
+from tableformat.write.data_files.partitions import SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
 INSTANTS = [-1, 0, None, 1_512_151_975_038_194, -3_600_000_001]
@@ -153,8 +153,7 @@ def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
 ) -> None:
     """The error used to name a value that the caller had not given, and no column."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(precision, 0))])
-    catalog = tf.open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path)
     table = catalog.create_table("db.t", schema, partition_by=["truncate(10, amount)"])
     table.append(pa.table([[1, 2], [Decimal("-99"), None]], schema=schema))
     with pytest.raises(InvalidArgumentError, match="partition field 'amount_trunc' has no value for a row"):
@@ -190,8 +189,7 @@ def test_not_a_number_is_one_partition_across_batches() -> None:
 def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
     """DA-3: if both zeros were in one file, its entry would name one of them, and be wrong about the rows of the
     other."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])
         table = catalog.create_table("db.t", schema, partition_by=["x"])
         table.append(pa.table({"x": [0.0, -0.0, math.nan, 0.0, -0.0, math.nan], "n": range(6)}, schema=schema))
@@ -200,19 +198,6 @@ def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
         files = table.refresh().inspect.files()
         assert sorted(str(each["x"]) for each in files["partition"].to_pylist()) == ["-0.0", "0.0", "nan"]
         assert table.verify(deep=True).is_clean
-
-
-def test_an_unpartitioned_batch_is_not_copied() -> None:
-    schema, batch = one_column(LongType(), [1, 2])
-    ((place, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
-    assert (place.partition, place.range) == ((), ANY_RANGE)
-    assert rows is batch
-
-
-def test_a_spec_of_void_fields_has_one_partition_of_nulls() -> None:
-    schema, batch = one_column(LongType(), [1, 2])
-    spec = PartitionSpec(PartitionField(1, 1000, VoidTransform(), "x_null"), spec_id=1)
-    assert SpecRouter(spec, schema).route(batch).partitions == ((None,),)
 
 
 def test_a_source_column_inside_a_struct_is_found() -> None:

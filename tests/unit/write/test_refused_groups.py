@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
@@ -22,11 +24,10 @@ TOO_LARGE = 2**40
 OLD = [("a", 1, 0), ("a", 2, 0), ("b", 1, 0)]
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Messages a, of two rows, and b; v is 0."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={"format-version": request.param})
     created.append(rows_of(*OLD))
     return created
@@ -105,7 +106,7 @@ def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: 
     """Earlier events of a key count as input rows, although its last event replaces them."""
     events = rows_of(("a", 1, 1), ("a", 1, 2), ("c", 1, 5), ("a", 1, TOO_LARGE), ("b", 1, 9), ("c", 1, TOO_LARGE))
     events = events.append_column("_op", pa.array(["U"] * 6)).append_column("_ts", pa.array(range(6)))
-    with pytest.raises(RowsRefusedError, match="first row 3") as caught:
+    with pytest.raises(RowsRefusedError) as caught:
         table.apply_changes(batched(events))
     assert caught.value.refused["row_index"].to_pylist() == [3, 5]
     result = table.apply_changes(batched(events), on_refused="divert")
@@ -123,23 +124,7 @@ def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
     assert [row for row, _ in refused(tx.result)] == [0, 2]
 
 
-def test_nothing_is_replaced_when_every_message_is_refused(table: tf.Table) -> None:
-    before = table.snapshot_id
-    result = table.replace(rows_of(("a", 7, 1), ("a", 9, TOO_LARGE)), prefix=["id"], on_refused="divert")
-    assert live_tuples(table.refresh()) == OLD
-    assert result.snapshot_id == before
-    assert [row for row, _ in refused(result)] == [0, 1]
-
-
 # -- intervals
-
-
-def test_rows_outside_of_the_interval_are_all_named(table: tf.Table) -> None:
-    outside = rows_of(("a", 5, 1), ("a", 99, 1), ("b", 6, 1), ("b", -1, 1), ("c", None, 1))
-    with pytest.raises(RowsRefusedError, match=r"3 of 5 rows") as raised:
-        table.replace_interval(outside, on="n", lower=5, upper=9)
-    assert raised.value.refused["row_index"].to_pylist() == [1, 3, 4]
-    assert live_tuples(table.refresh()) == OLD
 
 
 def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -46,32 +44,9 @@ def test_a_duckdb_relation_is_read() -> None:
         assert as_reader(connection.sql("SELECT 1 AS id")).read_all().to_pylist() == [{"id": 1}]
 
 
-def test_a_reader_is_not_read_ahead() -> None:
-    read: list[int] = []
-
-    def batches():
-        for number in range(3):
-            read.append(number)
-            yield pa.record_batch({"id": [number]})
-
-    reader = as_reader(batches())
-    assert read == [0]
-    reader.read_next_batch()
-    assert read == [0]
-
-
 def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
     frame = pd.DataFrame({"x": [1.0, float("nan")]}, index=["a", "b"])
     assert as_reader(frame).read_all().to_pylist() == [{"x": 1.0}, {"x": None}]
-
-
-def test_levels_of_an_index_that_have_a_name_are_columns() -> None:
-    """`set_index`, `groupby` and `read_csv(index_col=...)` put data into the index, which would otherwise be lost."""
-    frame = pd.DataFrame({"id": [1, 2], "name": ["a", "b"], "v": [5, 6]})
-    rows = frame.to_dict("records")
-    assert as_reader(frame.set_index("id")).read_all().to_pylist() == rows
-    assert as_reader(frame.set_index(["id", "name"])).read_all().to_pylist() == rows
-    assert as_reader(frame.set_index("id", drop=False)).read_all().to_pylist() == rows
 
 
 def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> None:
@@ -108,23 +83,6 @@ def test_portion_with_other_types_is_named() -> None:
         as_reader(portions).read_all()
 
 
-@pytest.mark.parametrize(
-    ("rows", "hint"),
-    [
-        ("rows.parquet", r"table\.add_files"),
-        (Path("rows.parquet"), r"pyarrow\.dataset\.dataset"),
-        ([(1, "a")], "Name the columns"),
-        (({"id": number} for number in range(2)), r"list\(rows\)"),
-        ({"id": pa.array([1])}, r"pa\.table"),
-        ({"id": np.array([1])}, r"pa\.table"),
-        (duckdb.default_connection(), r"connection\.sql"),
-    ],
-)
-def test_what_is_near_by_is_told(rows: object, hint: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=hint):
-        as_reader(rows)
-
-
 def test_a_lazy_frame_is_computed_while_it_is_read() -> None:
     frame = pl.DataFrame(TABLE).lazy().with_columns(pl.col("id") * 2).filter(pl.col("id") > 2)
     assert as_reader(frame).read_all().to_pylist() == [{"id": 4, "name": None}]
@@ -140,37 +98,13 @@ def test_a_dict_is_one_row() -> None:
         as_reader({"id": [1], "tags": ["a"]}, schema=nested)
 
 
-def test_dicts_may_leave_columns_out() -> None:
-    assert as_reader([{"a": 1}, {"b": "x"}]).read_all().to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
-
-
 def test_dicts_keep_the_time_zone_that_a_cast_to_the_tables_type_would_drop() -> None:
     schema = pa.schema([pa.field("ts", pa.timestamp("us"))])
     aware = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
     assert as_reader([{"ts": aware}], schema=schema).schema.field("ts").type.tz is not None
 
 
-def test_dicts_take_the_type_of_a_map_column_from_the_schema() -> None:
-    schema = pa.schema([pa.field("m", pa.map_(pa.string(), pa.int64()))])
-    assert as_reader([{"m": [("a", 1)]}], schema=schema).read_all().to_pylist() == [{"m": [("a", 1)]}]
-
-
-def test_no_dicts_are_no_rows_of_the_tables_schema() -> None:
-    assert as_reader([], schema=TABLE.schema).schema == TABLE.schema
-
-
 @pytest.mark.parametrize("rows", [42, "text", b"bytes", {"a": [1]}, [1, 2], None, iter([1])])
 def test_anything_else_is_refused_with_what_is_accepted(rows: object) -> None:
     with pytest.raises(InvalidArgumentError, match="accepted are a pyarrow Table"):
         as_reader(rows)
-
-
-def test_values_without_a_common_type_name_their_column() -> None:
-    with pytest.raises(InvalidArgumentError, match="column 'a' of rows has values of no common type"):
-        as_reader([{"a": 1}, {"a": "x"}])
-
-
-def test_a_name_that_is_no_text_is_refused() -> None:
-    """A lone surrogate cannot be written in UTF-8; random calls found it."""
-    with pytest.raises(InvalidArgumentError, match="must be column names"):
-        as_reader([{"\ud800": 1}])

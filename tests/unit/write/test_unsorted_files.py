@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,13 +14,6 @@ from tableformat.metadata.content_file import DataFile
 
 SORT = "tableformat.write.sort"
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def shuffled(row_count: int = 2_000) -> pa.Table:

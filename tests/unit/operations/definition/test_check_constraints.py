@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import sqlglot
+from new_lakes import new_lake
 from pyiceberg.expressions import GreaterThan
 
 import tableformat as tf
@@ -42,8 +43,7 @@ SCHEMA = pa.schema(
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[tf.Table]:
     """One row: 1, 1.0, the rest null."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id"])
         table.append([{"id": 1, "v": 1.0}])
         yield table
@@ -93,8 +93,7 @@ def test_rows_are_refused_where_the_condition_is_false(
     tmp_path: Path, condition: str, column: str, broken: list[Any], kept: list[Any]
 ) -> None:
     """CK-7, CK-2: an unknown condition rejects no row, and a condition that is false for a null rejects it."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id"]).add_check("c", condition)
         rows = [{"id": number, column: value} for number, value in enumerate([*broken, *kept])]
         result = table.append(pa.Table.from_pylist(rows, schema=SCHEMA), on_refused="divert")
@@ -180,8 +179,7 @@ def test_what_comes_while_it_is_added_is_a_conflict(
 def test_constraint_of_a_table_without_rows_holds_for_handles_that_were_there(tmp_path: Path) -> None:
     """CK-3, CK-8: without a snapshot there is nothing to check, and the constraint also holds for a writer that has not
     loaded it yet."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA)
         writer = catalog.load_table("db.t")
         table.add_check("positive", "v > 0")

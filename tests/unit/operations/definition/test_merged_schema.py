@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from long_forms import every
 
 import tableformat as tf
-from tableformat.cli.main import app
 from tableformat.errors import InvalidArgumentError, SchemaMismatchError
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def catalog(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Catalog:
     return tf.open_catalog(tmp_path / "lake", **{"table-default.format-version": request.param})
 
@@ -88,13 +86,6 @@ def test_types_that_iceberg_cannot_promote_stay(table: tf.Table) -> None:
         table.append(rows)
 
 
-def test_column_of_an_arrow_type(table: tf.Table) -> None:
-    with table.update_schema() as update:
-        update.add_column("seen", pa.timestamp("us", "UTC")).add_column("small", pa.uint8())
-    assert table.schema.field("seen").type == pa.timestamp("us", "UTC")
-    assert table.schema.field("small").type == pa.int32()
-
-
 def test_write_by_name_merges_on_request(catalog: tf.Catalog, table: tf.Table) -> None:
     with pytest.raises(tf.errors.UnknownColumnError):
         catalog.write("db.t", {"id": 7, "note": "new"})
@@ -102,15 +93,3 @@ def test_write_by_name_merges_on_request(catalog: tf.Catalog, table: tf.Table) -
     assert table.refresh().get((7,))["note"] == "new"
     with pytest.raises(InvalidArgumentError):
         catalog.write("db.t", {"id": 7}, schema_mode="any")  # type: ignore[arg-type]
-
-
-def test_load_merges_the_columns_of_parquet_files(table: tf.Table, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": [8], "note": ["new"]}), tmp_path / "more.parquet")
-    (tmp_path / "more.csv").write_text("id,other\n9,x\n")
-    lake = ["--catalog", str(tmp_path / "lake"), "load", "db.t"]
-
-    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.parquet")]).exit_code != 0
-    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.parquet"), "--merge-schema"]).exit_code == 0
-    assert table.refresh().get((8,))["note"] == "new"
-    assert CliRunner().invoke(app, [*lake, str(tmp_path / "more.csv"), "--merge-schema"]).exit_code != 0
-    assert "other" not in table.refresh().schema.names

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 
 CASES = [
@@ -19,8 +19,7 @@ CASES = [
 
 @pytest.mark.parametrize(("schema", "text", "transform"), CASES)
 def test_the_name_of_a_column_is_refused(tmp_path: Path, schema: pa.Schema, text: str, transform: str) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     for make in (catalog.create_table, catalog.stage_table):
         with pytest.raises(InvalidArgumentError, match="name of a column"):
             make("db.t", schema, partition_by=[text])

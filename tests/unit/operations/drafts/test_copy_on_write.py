@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.merge_on_read.together import batches
@@ -19,8 +20,7 @@ BOTH = {"write.delete.mode": "copy-on-write", "write.update.mode": "copy-on-writ
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 4 in one file, with 4 deleted; ids 5 and 6 in another file."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     created.append(pa.table({"id": [1, 2, 3, 4], "v": list("abcd")}, schema=SCHEMA))
     created.append(pa.table({"id": [5, 6], "v": list("ef")}, schema=SCHEMA))
@@ -53,23 +53,6 @@ def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf
     assert (changed.deleted_row_count, changed.added_row_count) == (1, 1)
     assert table.delete("v = 'e' OR v = 'f'").deleted_row_count == 2
     assert stored(table) == {1: "a", 3: "C"}
-
-
-@pytest.mark.parametrize("name", ["_row_id", "_last_updated_sequence_number"])
-def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, name: str) -> None:
-    """FM-20: it was named twice, so that nothing could be changed; the other column of lineage is carried as well."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), (name, pa.int64())])
-    table = catalog.create_table("db.t", schema, key=["id"], properties={"format-version": "3", **BOTH})
-    table.append(pa.table({"id": [1, 2, 3], name: [10, None, 30]}, schema=schema))
-    table.delete("id = 1")
-    table.update("id = 3", set={name: 7})
-    table.maintenance.compact(rewrite_all=True)
-    assert [tuple(row.values()) for row in table.scan().to_arrow().sort_by("id").to_pylist()] == [(2, None), (3, 7)]
-    if name == "_row_id":
-        numbers = table.scan(columns=["id", "_last_updated_sequence_number"]).to_arrow().sort_by("id")
-        assert numbers["_last_updated_sequence_number"].to_pylist() == [1, 3]
 
 
 def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
@@ -110,16 +93,6 @@ def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
     assert new["_last_updated_sequence_number"] == number
     assert new["_row_id"] >= next_row_id
     assert table.verify(deep=True).findings == ()
-
-
-def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
-    """SP-21: the second one replaces what the first one wrote."""
-    table.set_properties(BOTH)
-    with table.transaction() as both:
-        both.delete("v = 'a'")
-        both.update("v = 'b' OR v = 'e'", set={"v": "v || '!'"})
-    assert stored(table) == {2: "b!", 3: "c", 5: "e!", 6: "f"}
-    assert not live_delete_files(table.view)
 
 
 @pytest.mark.parametrize("kind", ["range", "equality"])

@@ -7,19 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
-from tableformat.commit.table_diff import live_files
-from tableformat.deletes.positions import PositionSet
-from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.manifests.manifest_entry import ManifestContent
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.drafts import reached_rows
-from tableformat.scan.planner import plan_scan
 from tableformat.testing.acts import interrupted_by
 from tableformat.testing.table_rows import live_values
 
@@ -37,8 +29,7 @@ def rows_of(*ids: int, v: str = "old") -> pa.Table:
 @pytest.fixture(params=["2", "3"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 3 in one file."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     created.append(rows_of(1, 2))
     created.append(rows_of(3, v="kept"))
@@ -138,55 +129,6 @@ def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
         2: "new" if updated == "id <= 2" else "old",
         3: "kept",
     }
-
-
-def test_what_was_found_about_a_delete_is_not_asked_again(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-6: each attempt of a commit that loses races checks only the deletes that are new to it."""
-    asked: list[int] = []
-    match = reached_rows.match_deletes
-
-    def counted(*arguments: Any) -> Any:
-        asked.append(len(arguments[2]))
-        return match(*arguments)
-
-    monkeypatch.setattr(reached_rows, "match_deletes", counted)
-    data_files = [task.data_file for task in plan_scan(table.view).tasks if task.data_file.record_count == 2]
-    first_row = {data_files[0].file_path: PositionSet.from_array(np.array([0]))}
-    table.delete_prefix({"id": 2})
-    found = reached_rows.ReachedRows()
-    view = table.refresh().view
-    assert found.files(view, deletes_of(view), data_files, first_row) == frozenset()
-    assert found.files(view, deletes_of(view), data_files, first_row) == frozenset()
-    assert asked == [1]
-    table.delete_prefix({"id": 1})
-    view = table.refresh().view
-    assert found.files(view, deletes_of(view), data_files, first_row) == {data_files[0].file_path}
-    assert asked == [1, 1]
-
-
-def test_what_is_known_of_one_file_says_nothing_of_others(table: tf.Table) -> None:
-    """CP-6: later attempts ask each file about the deletes that are new to it, and find all of them."""
-    table.append(rows_of(4, 5))
-    data_files = [task.data_file for task in plan_scan(table.view).tasks]
-    known = [data for data in data_files if data.record_count == 2 and data.sequence_number == 1]
-    found = reached_rows.ReachedRows()
-    table.delete_rows(pa.table({"id": [3, 4]}))
-    view = table.refresh().view
-    assert found.files(view, deletes_of(view), known, {}) == frozenset()
-    reached = {data.file_path for data in data_files} - {known[0].file_path}
-    assert (
-        found.files(view, deletes_of(view), [*known, *(data for data in data_files if data not in known)], {})
-        == reached
-    )
-    table.delete_rows(rows_of(1))
-    view = table.refresh().view
-    assert found.files(view, deletes_of(view), data_files, {}) == {*reached, known[0].file_path}
-
-
-def deletes_of(view: SnapshotView) -> list[DeleteFile]:
-    manifests = manifests_of(view)
-    files = live_files(view.io, view.metadata, manifests, ManifestContent.DELETES)
-    return [file for file in files if isinstance(file, DeleteFile)]
 
 
 def test_deletes_of_other_rows_of_a_file_are_no_conflict_at_snapshot_isolation(table: tf.Table) -> None:

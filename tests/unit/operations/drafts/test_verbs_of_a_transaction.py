@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
-import tableformat as tf
 from tableformat.operations.transaction import Transaction
 from tableformat.testing.table_files import live_data_files
 from tableformat.testing.table_rows import live_values
@@ -32,8 +32,7 @@ def rows(*ids: int) -> pa.Table:
 @pytest.mark.parametrize("kind", DELETES)
 def test_a_delete_takes_rows_of_earlier_verbs_and_leaves_the_others(tmp_path: Path, kind: str, version: str) -> None:
     """DA-2, RD-2: some rows of one file, and all rows of another, which is then not committed."""
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": version})
         table.append(rows(0, 5, 9))
         with table.transaction() as open_transaction:

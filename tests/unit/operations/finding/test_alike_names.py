@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from pyiceberg.types import LongType
-from typer.testing import CliRunner
+from long_forms import every
 
 import tableformat as tf
-from tableformat.cli.main import app
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, UnsupportedFeatureError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("Id", pa.int64()), ("v", pa.int64())])
 ROWS = pa.table({"id": [1, 2, 3], "Id": [30, 10, 20], "v": [0, 0, 0]})
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(catalog: tf.Catalog, request: pytest.FixtureRequest) -> tf.Table:
     table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     table.append(ROWS)
@@ -98,15 +88,6 @@ def test_a_name_that_could_be_either_column_is_refused(table: tf.Table) -> None:
     assert stored(table) == [(1, 30, 0), (2, 10, 0), (3, 20, 0)]
 
 
-def test_a_comprehension_beside_such_columns_is_refused(catalog: tf.Catalog) -> None:
-    table = catalog.create_table("db.l", pa.schema([("x", pa.int64()), ("X", pa.int64()), ("l", pa.list_(pa.int64()))]))
-    table.append(pa.table({"x": [1], "X": [2], "l": [[5]]}))
-    with pytest.raises(UnsupportedFeatureError, match="list_transform"):
-        table.update("true", set={"l": "[x + 1 for x in l]"})
-    table.update("true", set={"l": 'list_transform(l, lambda e: e + "X")'})
-    assert stored(table) == [(1, 2, [7])]
-
-
 def test_fields_of_a_struct_that_differ_in_case_are_refused(catalog: tf.Catalog) -> None:
     fields = pa.struct([("a", pa.int64()), ("A", pa.int64())])
     table = catalog.create_table("db.s", pa.schema([("s", fields), ("v", pa.int64())]))
@@ -151,26 +132,3 @@ def test_duckdb_refuses_the_table_and_reads_the_others(catalog: tf.Catalog, tabl
             table.scan(limit=limit).to_duckdb(connection)
     assert table.scan(columns=["Id", "v"], where='"Id" = 10').to_duckdb(connection).fetchall() == [(10, 0)]
     assert stored(table) == [(1, 30, 0), (2, 10, 0), (3, 20, 0)]
-
-
-def test_the_command_line_refuses_the_table(catalog: tf.Catalog, table: tf.Table, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["--catalog", str(tmp_path / "lake"), "query", "SELECT id FROM db.t"])
-    assert result.exit_code == 1
-    assert "differ in case alone" in result.output
-
-
-def test_a_table_that_duckdb_cannot_show_hides_no_other(catalog: tf.Catalog) -> None:
-    catalog.create_table("db.good", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1]}))
-    for name in ("empty", "hollow"):
-        table = catalog.create_table(f"db.{name}", pa.schema([("id", pa.int64())]))
-        with table.update_schema() as update:
-            update.delete_column("id")
-    connection = duckdb.connect()
-    tf.duckdb.attach(connection, catalog)
-    assert connection.execute("SELECT count(*) FROM lake.db.good").fetchall() == [(1,)]
-    with pytest.raises(duckdb.Error, match="without columns"):
-        connection.execute("SELECT count(*) FROM lake.db.empty").fetchall()
-    with table.update_schema() as update:
-        update.add_column("n", LongType())
-    tf.duckdb.refresh(connection)
-    assert connection.execute("FROM lake.db.hollow").fetchall() == []

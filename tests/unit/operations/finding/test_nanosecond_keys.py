@@ -7,15 +7,14 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import (
     DuplicateKeyError,
     InvalidKeyError,
-    InvalidPredicateError,
     RowsRefusedError,
     UnsupportedFeatureError,
 )
@@ -41,8 +40,7 @@ def rows(kind: pa.DataType) -> Rows:
 @pytest.fixture
 def table(tmp_path: Path, kind: pa.DataType, rows: Rows) -> tf.Table:
     """A table with 1,001 and 5,999 nanoseconds, each in a separate file with these bounds."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("at", kind, nullable=False), ("value", pa.int64()), ("seen", kind)])
     table = catalog.create_table("db.t", schema, key=["at"], properties={"format-version": "3"})
     table.append(rows(1_001))
@@ -73,13 +71,6 @@ def test_values_of_columns_that_are_not_given_are_kept(table: tf.Table, rows: Ro
     assert table.scan().to_arrow()["value"].to_pylist() == [1, 1]
 
 
-def test_polars_is_in_does_not_round(table: tf.Table, kind: pa.DataType) -> None:
-    """It used to match no row, although a comparison with one such value was rejected."""
-    values = pl.Series([1_001, 5_999], dtype=pl.Int64).cast(pl.Datetime("ns", kind.tz))
-    with pytest.raises(InvalidPredicateError, match="nanoseconds"):
-        table.scan(pl.col("at").is_in(values))
-
-
 def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
     """DuckDB before 2.0 computes with microseconds if there is a zone."""
     is_exact = kind.tz is None or int(duckdb.__version__.split(".")[0]) >= 2
@@ -99,25 +90,14 @@ def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind:
     assert seen["at"].equals(seen["seen"])
 
 
-def test_values_of_pandas_keep_them(table: tf.Table, kind: pa.DataType) -> None:
-    """Arrow infers microseconds of a list of such values: other ones were stored."""
-    moment = pd.Timestamp(7_777, tz=kind.tz)
-    table.append([{"at": moment, "value": 7}])
-    table.update("value = 7", set={"seen": moment})
-    found = table.get((moment,))
-    assert found is not None
-    assert found["seen"] == moment
-
-
 def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
     """They used to be rounded down to the microsecond."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([pa.field("at", pa.timestamp("us"), nullable=False)]), key=["at"])
     table.append([{"at": pd.Timestamp(7_000)}])
     with pytest.raises(RowsRefusedError):
         table.append([{"at": pd.Timestamp(7_777)}])
-    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+    with pytest.raises(InvalidKeyError):
         table.delete_prefix({"at": pd.Timestamp(7_777)})
-    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+    with pytest.raises(InvalidKeyError):
         table.get((pd.Timestamp(7_777),))

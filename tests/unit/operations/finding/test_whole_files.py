@@ -16,13 +16,6 @@ from tableformat.testing.table_rows import live_values
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
-
-
 def made(catalog: tf.Catalog, version: str = "2", partition_by: tuple[str, ...] = ()) -> tf.Table:
     options = {"format-version": version}
     return catalog.create_table("db.t", SCHEMA, key=["n"], partition_by=partition_by, properties=options)
@@ -92,21 +85,3 @@ def test_rows_that_came_meanwhile_go_too(catalog: tf.Catalog) -> None:
     table.append(rows(1, 7))
     behind.delete("n = 1")
     assert live_values(behind, "n") == [7]
-
-
-def test_everything_goes_without_a_delete_file(catalog: tf.Catalog) -> None:
-    """RP-17"""
-    table = made(catalog)
-    table.append(rows(1, 2))
-    assert table.delete("true").deleted_row_count == 2
-    assert (table.scan().count(), sum(kinds(table).values())) == (0, 0)
-
-
-def test_nulls_are_no_part_of_an_interval(catalog: tf.Catalog) -> None:
-    """RP-17: a file with a null has a row that stays."""
-    table = catalog.create_table("db.n", pa.schema([("n", pa.int64())]))
-    table.append(pa.table({"n": pa.array([1, None], pa.int64())}))
-    table.delete("n > 0")
-    assert live_values(table, "n") == [None]
-    table.delete("n IS NULL")
-    assert table.scan().count() == 0

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
@@ -20,14 +22,17 @@ from tableformat.testing.table_rows import live_values
 from tableformat.write.rows.checks import row_checks
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+
+
 RANGES = tf.RangePartitions(on=["n"], bounds=[(-10, 0), (0, 10)])
+
+
 OF_SPARK = {"tableformat.check.spark": "abs(n) < 7"}
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tf.Table]:
-    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
-        catalog.create_namespace("db")
+    with new_lake(tmp_path / "lake") as catalog:
         properties = {"format-version": request.param}
         table = catalog.create_table("db.t", SCHEMA, key=["id"], range_partitions=RANGES, properties=properties)
         table.append(rows((1, 1)))
@@ -144,6 +149,6 @@ def test_a_constraint_that_comes_meanwhile_is_a_conflict(table: tf.Table) -> Non
         other.add_check("positive", "n >= 0")
         move(*arguments)  # type: ignore[arg-type]
 
-    with replaced(move, late), pytest.raises(CommitConflictError, match="CHECK constraints were changed"):
+    with replaced(move, late), pytest.raises(CommitConflictError):
         cherrypick(table.iceberg, "main", bad)
     assert live_values(table.refresh(), "n") == [1]

@@ -11,6 +11,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -23,8 +24,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     made = catalog.create_table("db.t", SCHEMA, key=["id"], properties=FAST_RETRIES)
     made.append(pa.table({"id": [1]}, schema=SCHEMA))
     return made
@@ -80,7 +80,7 @@ def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table
     handle = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     with (
         overtaken(table, lambda other: add_column(other, "theirs")),
-        pytest.raises(CommitConflictError, match=r"another commit changed db\.t meanwhile.*Nothing was changed"),
+        pytest.raises(CommitConflictError),
     ):
         add_column(handle, "ours")
     assert table.refresh().schema.names == ["id", "theirs"]
@@ -157,8 +157,7 @@ def test_a_staged_snapshot_that_is_picked_leaves_no_tag(table: tf.Table) -> None
 
 def test_a_retired_range_whose_tag_expires_while_it_is_restored_stays_retired(tmp_path: Path) -> None:
     """CP-62: the same as above, if another writer drops the tag."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], step=10)
     made = catalog.create_table("db.t", SCHEMA, key=["id"], range_partitions=ranges, properties=FAST_RETRIES)
     made.append(pa.table({"id": [1, 11]}, schema=SCHEMA))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import every
+from new_lakes import new_lake
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
@@ -19,10 +21,9 @@ SCHEMA = pa.schema([("n", pa.int64())])
 DELETES = ["positions", "key", "range", None]
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["n"], bounds=[(0, 20)], splits=[10])
     properties = {"format-version": request.param}
     return catalog.create_table("db.t", SCHEMA, key=["n"], range_partitions=ranges, properties=properties)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,13 +12,6 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([("n", pa.int32()), ("id", pa.int64())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> tf.Catalog:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
-    return catalog
 
 
 def made(catalog: tf.Catalog, **properties: str) -> tf.Table:
@@ -135,17 +127,3 @@ def test_without_the_log_the_summaries_of_snapshots_tell(catalog: tf.Catalog, fo
     ]
     at_first = table.range_partitions.list(snapshot_id=first)
     assert listed(at_first) == [("[0, 5)", "live"), ("[5, 10)", "empty"), ("[10, 20)", "empty")]
-
-
-def test_a_log_with_a_lost_file_begins_after_it(catalog: tf.Catalog) -> None:
-    """RP-33: what the other files show is right; RP-32: the next readable file is asked."""
-    table = made(catalog)
-    first = append(table, 1)
-    table.range_partitions.add(10, 20)
-    lost = table.metadata.metadata_log[-1].metadata_file
-    append(table, 11)
-    table.range_partitions.add(20, 30)
-    Path(lost.removeprefix("file://")).unlink()
-    assert changes(table)[-1] == ("added", "[20, 30)", None, None, None)
-    assert changes(table)[0][:2] == ("existing", "[0, 20)")
-    assert listed(table.range_partitions.list(snapshot_id=first)) == [("[0, 10)", "live"), ("[10, 20)", "empty")]

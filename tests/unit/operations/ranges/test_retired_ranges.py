@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
-from typer.testing import CliRunner
 
 import tableformat as tf
-from tableformat.cli.main import app
 from tableformat.errors import UncoveredRowsError
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RETIRED_PREFIX
@@ -23,8 +21,7 @@ SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
 
 @pytest.fixture
 def sales(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     table = catalog.create_table("db.sales", SCHEMA, key=["year", "id"], range_partitions=years)
     table.append(rows((2020, 1), (2020, 2), (2021, 3)))
@@ -86,21 +83,6 @@ def test_explain_names_the_retired_ranges_that_a_filter_meets(sales: tf.Table) -
         assert (str(tag) in str(found)) == bool(expected)
     assert sales.scan(where="year = 2020").explain(analyze=True).to_dict()["retired"][0]["ranges"] == "[2020, 2021)"
     assert str(tag) in sales.scan().explain()._repr_html_()
-
-
-def test_the_command_explain_names_retired_ranges(sales: tf.Table, tmp_path: Path) -> None:
-    """RP-30: `tableformat explain`, as text and as JSON."""
-    tag = sales.range_partitions.retire(2020, 2021).tag
-    explain = ["--catalog", str(tmp_path / "lake"), "explain", "db.sales", "--where"]
-    met, passed_by = (
-        CliRunner().invoke(app, [*explain, where], env={"COLUMNS": "300"}) for where in ("year = 2020", "year = 2023")
-    )
-    assert (met.exit_code, passed_by.exit_code) == (0, 0)
-    assert re.search(r"retired +\[2020, 2021\) was retired at \S+ and is not read", met.stdout)
-    assert f"its rows are in the tag '{tag}'" in met.stdout
-    assert "retired" not in passed_by.stdout
-    document = CliRunner().invoke(app, ["--output", "json", *explain, "year = 2020"]).stdout
-    assert json.loads(document)["retired"][0]["tag"] == tag
 
 
 def test_a_refusal_names_the_tag_of_a_retired_range(sales: tf.Table) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
@@ -53,11 +55,10 @@ VERBS: dict[str, tuple[Callable[[tf.Table], Any], list[int]]] = {
 }
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """Ids 1 to 6 in two files."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
     created.append(rows_of(1, 2, 3))
     created.append(rows_of(4, 5, 6))
@@ -110,8 +111,7 @@ def test_what_a_caller_asks_for_against_the_owner_is_refused(table: tf.Table) ->
 
 def test_partitions_are_not_dropped_by_a_range_delete_that_may_not_be_left(tmp_path: Path) -> None:
     """SP-22, RP-12: a file lies on both sides of the border."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], splits=[])
     table = catalog.create_table(
         "db.t", SCHEMA, key=["id"], range_partitions=ranges, properties={"write.delete.blind": "off"}

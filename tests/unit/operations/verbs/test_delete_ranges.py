@@ -84,14 +84,6 @@ def test_columns_outside_of_the_key_and_open_sides_take_nulls(tmp_path: Path) ->
     assert table.scan().count() == 12
 
 
-def test_no_ranges_make_no_snapshot(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    before = table.snapshot_id
-    assert table.delete_ranges(CUTOFFS.slice(0, 0)).attempts == 0
-    assert table.delete_ranges(pa.table({"lower_customer": ["b"], "upper_customer": ["b"]})).attempts == 0
-    assert table.snapshot_id == before
-
-
 @pytest.mark.parametrize(
     ("ranges", "kind", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, InvalidPredicateError, RowsRefusedError
@@ -18,8 +19,7 @@ ROWS = [("a", 1, 1.5, "x"), ("a", 2, None, None), ("b", 1, 2.5, None), ("b", 2, 
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id", "number"])
     table.append(pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS], SCHEMA))
     table.delete_prefix({"id": "c"})  # Rows that are gone already are not counted.
@@ -78,8 +78,7 @@ def test_counts_what_a_replacement_then_takes(
 
 
 def test_counts_what_the_replacement_of_a_partition_takes(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     schema = pa.schema([("year", pa.int32()), ("id", pa.int64())])
     table = catalog.create_table("db.t", schema, key=["year", "id"], range_partitions=years)
@@ -134,17 +133,3 @@ def test_counts_what_the_delete_then_takes(table: tf.Table, call: partial[Any], 
 def test_what_is_wrong_with_the_delete_is_wrong_with_its_dry_run(table: tf.Table, call: Any, error: type) -> None:
     with pytest.raises(error):
         call(table)
-
-
-def test_batch_that_was_committed_would_delete_nothing(table: tf.Table) -> None:
-    table.delete_prefix({"id": "a"}, application_id="loader", batch_id=1)
-    again = table.delete_prefix({"id": "b"}, application_id="loader", batch_id=1, dry_run=True)
-    assert (again.already_applied, again.dry_run, again.deleted_row_count) == (True, True, 0)
-
-
-def test_many_keys_leave_no_file(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation with many keys writes some of its delete files before the commit."""
-    monkeypatch.setattr("tableformat.operations.drafts.blind_deletes._KEYS_MAX", 1)
-    before = files(table)
-    assert table.delete_rows(KEYS, dry_run=True).deleted_row_count == 4
-    assert files(table) == before

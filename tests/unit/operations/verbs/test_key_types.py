@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 
 import tableformat as tf
 
@@ -39,8 +40,7 @@ def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blin
     to the column type."""
     key_type, keys = GIVEN[given]
     rows = pa.table({"k": keys, "v": [1, 2, 3], "_op": ["U", "D", "U"]})
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     for number, (verb, run) in enumerate(VERBS.items()):
         schema = pa.schema([pa.field("k", key_type, nullable=False), ("v", pa.int64())])
         properties = {"write.delete.blind": "off"} if blind == "off" else {}
@@ -55,8 +55,7 @@ def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blin
 def test_text_of_polars(tmp_path: Path, is_lazy: bool) -> None:
     """Polars exports string views, from which PyArrow cannot take rows: changes, kept columns and merges used to
     fail."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("l", pa.list_(pa.string()))])
     table = catalog.create_table("db.t", schema, key=["k"])
     frame = pl.DataFrame({"k": ["a", "b", "a"], "v": ["x", "y", "z"], "_op": ["I", "D", "I"], "l": [["p"], ["q"], []]})

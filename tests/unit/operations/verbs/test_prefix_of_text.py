@@ -44,22 +44,6 @@ def live_values_without(prefix: str) -> list[str]:
     return sorted(text for text in TEXTS if not text.startswith(prefix))
 
 
-def test_a_prefix_of_the_second_key_column_is_blind_too(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("shop")
-    schema = pa.schema([("day", pa.int64()), ("name", pa.string())])
-    table = catalog.create_table("shop.items", schema, key=["day", "name"])
-    table.append(pa.table({"day": [1, 1, 2], "name": ["ab", "b", "abc"]}))
-    table.delete("day = 1 AND name LIKE 'a%' AND name > 'aa'", mode="range")
-    assert live_values(table, "name") == ["abc", "b"]
-
-
-def test_what_does_not_start_with_a_text_is_scanned(table: tf.Table) -> None:
-    table.delete("name NOT LIKE 'ab%'")
-    assert deleted_kinds(table) <= {"position"}
-    assert live_values(table, "name") == sorted(text for text in TEXTS if text.startswith("ab"))
-
-
 @given(prefix=st.text(max_size=3), text=st.text(max_size=4))
 def test_the_interval_holds_exactly_the_texts_with_the_prefix(prefix: str, text: str) -> None:
     from pyiceberg.expressions import StartsWith

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
+from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, ScopeChangedError
@@ -22,11 +24,10 @@ def rows(*given: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist([{"customer": name, "order": number, "note": name} for name, number in given], SCHEMA)
 
 
-@pytest.fixture(params=["2", "3"])
+@pytest.fixture(params=every(2, ["3", "2"]))
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
     """Three files: ann and bob, ann alone, zoe alone."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     created = catalog.create_table(
         "db.orders", SCHEMA, key=["customer", "order"], properties={"format-version": request.param}
     )

@@ -8,12 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from new_lakes import new_lake
 from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, ScopeChangedError
 
 SCHEMA = pa.schema([("customer", pa.string()), ("order", pa.int64()), ("note", pa.string())])
+
+
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 
 
@@ -22,8 +25,7 @@ def rows(*given: tuple[str, int]) -> pa.Table:
 
 
 def orders(tmp_path: Path, **properties: str) -> tf.Table:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.orders", SCHEMA, key=["customer", "order"], properties=properties)
     table.append(rows(("ann", 1), ("ann", 2), ("bob", 1)))
     return table
@@ -140,13 +142,12 @@ def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None
     gone = table.snapshot_id
     table.rollback(snapshot_id=first)
     for unknown in (gone, 12345):
-        with pytest.raises(ScopeChangedError, match="does not lead back"):
+        with pytest.raises(ScopeChangedError):
             table.delete_prefix({"customer": "ann"}, if_unchanged_since=unknown)
 
 
 def test_minus_one_stands_for_a_branch_without_snapshots(tmp_path: Path) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.orders", SCHEMA, key=["customer", "order"])
     table.replace(rows(("ann", 1)), prefix=["customer"], if_unchanged_since=-1)
     table.replace(rows(("bob", 1)), prefix=["customer"], if_unchanged_since=-1)
@@ -183,8 +184,7 @@ def test_deletes_that_may_not_stay_have_the_same_scope(tmp_path: Path, propertie
 
 def test_a_key_of_another_type_by_now_is_no_ground_to_let_rows_pass(tmp_path: Path) -> None:
     """Bounds of a widened column are not compared with spans of before."""
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    catalog.create_namespace("db")
+    catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.lines", pa.schema([("line", pa.int32())]), key=["line"])
     table.append(pa.table({"line": pa.array([1, 2], pa.int32())}))
     read = table.snapshot_id
