@@ -52,10 +52,11 @@ from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
 from tableformat.catalogs.unreachable import unreachable
+from tableformat.commit.assigned_ids import with_assigned_ids
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
-from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
+from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3, with_fields_of_version_1
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.commit.together import TableRequest
 from tableformat.errors import (
@@ -357,8 +358,12 @@ class EmbeddedCatalog(SqlCatalog):
         PyIceberg 0.12 builds tables up to version 2 only. For version 3, the updates from the first snapshot on are
         applied here.
         """
+        if current_table is None:
+            updates = with_assigned_ids(self._empty_table_metadata(), updates)
         if not any(map(is_upgrade_to_v3, updates)):
-            return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+            staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+            staged.metadata = with_fields_of_version_1(staged.metadata)
+            return staged
         places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
         first_snapshot = next(places, len(updates))
         known = tuple(

@@ -16,6 +16,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    RemovePropertiesUpdate,
     RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
@@ -25,8 +26,10 @@ from pyiceberg.table.update import (
     _update_table_metadata_log,
 )
 
+from tableformat.commit.assigned_ids import with_assigned_ids
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.metadata.staged_conversions import source_of
 
 
@@ -37,6 +40,7 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
     snapshot was made for an older state of the table.
     """
     refuse_stale_snapshots(base, updates)
+    updates = with_assigned_ids(base, updates)
     context = _TableMetadataUpdateContext()
     metadata = base
     for update in updates:
@@ -56,17 +60,29 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
         metadata = metadata.model_copy(update={"last_updated_ms": _now_ms()})
     metadata.spec().check_compatible(metadata.schema())
     metadata.sort_order().check_compatible(metadata.schema())
-    return metadata
+    return with_fields_of_version_1(metadata)
+
+
+def with_fields_of_version_1(metadata: TableMetadata) -> TableMetadata:
+    """The metadata; in version 1 with the current schema and the default spec in the fields that readers of version 1
+    have for them. PyIceberg 0.12 leaves these fields as they are."""
+    if not isinstance(metadata, TableMetadataV1):
+        return metadata
+    spec = [field.model_dump() for field in metadata.spec().fields]
+    return metadata.model_copy(update={"schema_": metadata.schema(), "partition_spec": spec})
 
 
 def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetadataUpdateContext) -> TableMetadata:
     """Apply an update like PyIceberg. The two updates that each commit has are applied here, because PyIceberg searches
-    all snapshots for each of them."""
+    all snapshots for each of them. Removing a property that the table does not have is not an error, as in Iceberg."""
     match update:
         case AddSnapshotUpdate() if metadata.format_version > 1:
             changed = _with_snapshot(metadata, update.snapshot)
         case SetSnapshotRefUpdate():
             changed = _with_ref(metadata, update, context.is_added_snapshot(update.snapshot_id))
+        case RemovePropertiesUpdate():
+            known = [name for name in update.removals if name in metadata.properties]
+            return _apply_table_update(RemovePropertiesUpdate(removals=known), metadata, context)
         case _:
             return _apply_table_update(update, metadata, context)
     if changed is not metadata:
@@ -82,7 +98,7 @@ def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata
         "snapshots": [*metadata.snapshots, snapshot],
         # A staged conversion has the time of its source (SV-3).
         "last_updated_ms": max(metadata.last_updated_ms, snapshot.timestamp_ms),
-        "last_sequence_number": snapshot.sequence_number,
+        "last_sequence_number": max(last_sequence_number(metadata), snapshot.sequence_number or 0),
     }
     if isinstance(metadata, TableMetadataV3):
         changes["next_row_id"] = (metadata.next_row_id or 0) + (snapshot.added_rows or 0)
@@ -136,14 +152,16 @@ def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetada
 
 def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
     """CP-2, CP-19: refuse a snapshot that must be made again. Another commit took its sequence number (in v3, its row
-    id) on any ref, or it was made before an upgrade."""
+    id) on any ref, or it was made before an upgrade. The number of a snapshot without a parent may be taken: no file of
+    an earlier snapshot is in it. Iceberg's clients replace tables so."""
     if isinstance(base, TableMetadataV1):
         return
     for update in updates:
         if not isinstance(update, AddSnapshotUpdate):
             continue
         snapshot = update.snapshot
-        if snapshot.sequence_number is not None and snapshot.sequence_number <= base.last_sequence_number:
+        is_taken = snapshot.sequence_number is not None and snapshot.sequence_number <= base.last_sequence_number
+        if is_taken and snapshot.parent_snapshot_id is not None:
             raise CommitFailedException(
                 f"sequence number {snapshot.sequence_number} is taken; the table is at {base.last_sequence_number}"
             )

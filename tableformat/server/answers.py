@@ -38,7 +38,6 @@ _ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((iceberg.NamespaceNotEmptyError,), 409, "NamespaceNotEmptyException"),
     ((iceberg.CommitStateUnknownException, errors.CommitStateUnknownError), 500, "CommitStateUnknownException"),
     ((iceberg.CommitFailedException, errors.CommitConflictError), 409, "CommitFailedException"),
-    ((errors.SnapshotNotFoundError,), 404, "NoSuchSnapshotException"),
     ((errors.ReadOnlyLakeError, iceberg.ForbiddenError), 403, "ForbiddenException"),
     ((errors.UnsupportedFeatureError, NotImplementedError), 406, "UnsupportedOperationException"),
     ((errors.StorageError,), 503, "ServiceUnavailableException"),
@@ -46,18 +45,23 @@ _ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
         (
             ModelError,
             json.JSONDecodeError,
-            errors.InvalidArgumentError,
-            iceberg.ValidationError,
-            iceberg.ValidationException,
+            KeyError,
+            TypeError,
             iceberg.BadRequestError,
         ),
         400,
         "BadRequestException",
     ),
-    ((ValueError, KeyError, TypeError), 400, "BadRequestException"),
+    ((iceberg.ValidationError, iceberg.ValidationException), 400, "ValidationException"),
+    ((errors.SnapshotNotFoundError, ValueError), 400, "IllegalArgumentException"),
+    ((FileNotFoundError,), 404, "NotFoundException"),
     ((OSError,), 503, "ServiceUnavailableException"),
 )
 """Error types, most specific first -> status and the name of the exception that Iceberg's Java client raises."""
+
+
+_UNTYPED: Final = (ValueError, KeyError, TypeError)
+"""Most are faults of a request. They are logged, because they may be faults of the server."""
 
 
 class RefusedRequestError(Exception):
@@ -78,7 +82,7 @@ def error_answer(error: Exception) -> Response:
         return refusal(error.status, error.kind, str(error))
     for types, status, kind in _ANSWERS:
         if isinstance(error, types):
-            if status >= 500:
+            if status >= 500 or type(error) in _UNTYPED:
                 logger.warning("a request failed", exc_info=error)
             return refusal(status, kind, _message(error))
     logger.error("a request failed", exc_info=error)
