@@ -152,7 +152,7 @@ build/iceberg-suite/jars/.ready: tests/iceberg_suite/pom.xml
 	@touch $@
 
 test-rest-suite: setup build/rest-suite/jars/.ready
-	$(BIN)/python tests/rest_suite/run_suite.py $(CLASSES)
+	$(BIN)/python tests/rest_suite/run_rest_suite.py $(CLASSES)
 
 build/rest-suite/jars/.ready: tests/rest_suite/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(@D)

@@ -16,8 +16,12 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    RemovePartitionSpecsUpdate,
+    RemovePartitionStatisticsUpdate,
     RemovePropertiesUpdate,
+    RemoveSchemasUpdate,
     RemoveSnapshotsUpdate,
+    RemoveStatisticsUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
     UpgradeFormatVersionUpdate,
@@ -74,20 +78,40 @@ def with_fields_of_version_1(metadata: TableMetadata) -> TableMetadata:
 
 def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetadataUpdateContext) -> TableMetadata:
     """Apply an update like PyIceberg. The two updates that each commit has are applied here, because PyIceberg searches
-    all snapshots for each of them. Removing a property that the table does not have is not an error, as in Iceberg."""
+    all snapshots for each of them."""
     match update:
         case AddSnapshotUpdate() if metadata.format_version > 1:
             changed = _with_snapshot(metadata, update.snapshot)
         case SetSnapshotRefUpdate():
             changed = _with_ref(metadata, update, context.is_added_snapshot(update.snapshot_id))
-        case RemovePropertiesUpdate():
-            known = [name for name in update.removals if name in metadata.properties]
-            return _apply_table_update(RemovePropertiesUpdate(removals=known), metadata, context)
         case _:
-            return _apply_table_update(update, metadata, context)
+            known = _of_what_is_there(update, metadata)
+            return metadata if known is None else _apply_table_update(known, metadata, context)
     if changed is not metadata:
         context.add_update(update)
     return changed
+
+
+def _of_what_is_there(update: TableUpdate, metadata: TableMetadata) -> TableUpdate | None:
+    """CP-92: an update that removes something, without what the table does not have: another writer may have removed
+    it. None if nothing is left."""
+    match update:
+        case RemovePropertiesUpdate():
+            names = [name for name in update.removals if name in metadata.properties]
+            return update.model_copy(update={"removals": names}) if names else None
+        case RemoveSchemasUpdate():
+            ids = [each.schema_id for each in metadata.schemas if each.schema_id in update.schema_ids]
+            return update.model_copy(update={"schema_ids": ids}) if ids else None
+        case RemovePartitionSpecsUpdate():
+            ids = [each.spec_id for each in metadata.partition_specs if each.spec_id in update.spec_ids]
+            return update.model_copy(update={"spec_ids": ids}) if ids else None
+        case RemoveStatisticsUpdate():
+            return update if any(each.snapshot_id == update.snapshot_id for each in metadata.statistics) else None
+        case RemovePartitionStatisticsUpdate():
+            files = metadata.partition_statistics
+            return update if any(each.snapshot_id == update.snapshot_id for each in files) else None
+        case _:
+            return update
 
 
 def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:

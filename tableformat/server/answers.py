@@ -54,7 +54,7 @@ _ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ),
     ((iceberg.ValidationError, iceberg.ValidationException), 400, "ValidationException"),
     ((errors.SnapshotNotFoundError, ValueError), 400, "IllegalArgumentException"),
-    ((FileNotFoundError,), 404, "NotFoundException"),
+    ((errors.CorruptFileError,), 500, "CorruptFileException"),
     ((OSError,), 503, "ServiceUnavailableException"),
 )
 """Error types, most specific first -> status and the name of the exception that Iceberg's Java client raises."""
@@ -80,10 +80,14 @@ def error_answer(error: Exception) -> Response:
         return JSONResponse(body, 401 if error.reason == "invalid_client" else 400)
     if isinstance(error, RefusedRequestError):
         return refusal(error.status, error.kind, str(error))
+    if isinstance(error, errors.CorruptFileError) and isinstance(error.__cause__, FileNotFoundError):
+        return refusal(404, "NotFoundException", str(error))
     for types, status, kind in _ANSWERS:
         if isinstance(error, types):
-            if status >= 500 or type(error) in _UNTYPED:
+            if status >= 500:
                 logger.warning("a request failed", exc_info=error)
+            elif type(error) in _UNTYPED:
+                logger.info("a request was refused", exc_info=error)
             return refusal(status, kind, _message(error))
     logger.error("a request failed", exc_info=error)
     return refusal(500, "InternalServerError", "the server failed; its log has the reason")

@@ -1,4 +1,5 @@
-"""PyIceberg's REST client on `serve`: each method of its catalog, and each change of a table with a pending range delete.
+"""PyIceberg's REST client on `serve`: each method of its catalog, and each change of a table while a range delete is
+pending.
 
 After each change this library and PyIceberg read the same rows, and the files match the metadata. PyIceberg 0.12 writes
 rows into tables of version 2 only.

@@ -1,7 +1,7 @@
 """Iceberg's compiled tests of catalogs, run by Java's REST client against `tableformat serve`: `make test-rest-suite`.
 
-    python tests/rest_suite/run_suite.py                              every class
-    python tests/rest_suite/run_suite.py ServedViewCatalogTest ...    these, or single methods: Class#method
+    python tests/rest_suite/run_rest_suite.py                              every class
+    python tests/rest_suite/run_rest_suite.py ServedViewCatalogTest ...    these, or single methods: Class#method
 
 Iceberg publishes the tests in a jar (pom.xml). The classes in `java/` connect them to the server, and drop everything
 in the catalog before each test. The lake is new at each run. `differences.toml` lists the methods that fail, each with
