@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, TypeGuard
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
@@ -31,7 +32,8 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from tableformat.commit.metadata_commit import assert_ref
+from tableformat.commit.metadata_commit import assert_ref, no_ref_came
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.staged_conversions import source_of, staged_conversions
@@ -78,6 +80,18 @@ def check_requirements(metadata: TableMetadata, requirements: Sequence[TableRequ
         problem = _unmet(metadata, requirement)
         if problem is not None:
             raise CommitFailedException(f"Requirement failed: {problem}")
+
+
+def for_catalog(table: Table, requirements: Sequence[TableRequirement]) -> tuple[TableRequirement, ...]:
+    """Checked requirements, as the catalog of the table checks them again.
+
+    PyIceberg 0.12 refuses every branch but `main` in a table without snapshots. There the catalog checks that the table
+    has no ref.
+    """
+    if table.metadata.snapshots or is_rest(table.catalog):
+        return tuple(requirements)
+    others = tuple(each for each in requirements if not isinstance(each, AssertRefSnapshotId))
+    return others if len(others) == len(requirements) else (*others, *no_ref_came(table))
 
 
 def _unmet(metadata: TableMetadata, requirement: TableRequirement) -> str | None:

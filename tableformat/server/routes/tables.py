@@ -20,7 +20,7 @@ from tableformat.catalogs.unreachable import creation_without_answer
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.metadata.new_names import check_new_name
 from tableformat.server.answers import json_answer, nothing, text_answer
-from tableformat.server.client_commits import catalog_commit, check_requirements
+from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
 from tableformat.server.column_defaults import with_defaults_of
 from tableformat.server.context import ServerContext
 from tableformat.server.requests import ApiRequest, identifier_of, page_of
@@ -128,7 +128,7 @@ def _send(server: ServerContext, identifier: Identifier, commit: CommitTableRequ
         requirements, updates = catalog_commit(table.metadata, commit.requirements, commit.updates)
         check_requirements(table.metadata, requirements)
         try:
-            backend.commit_table(table, requirements, updates)
+            backend.commit_table(table, for_catalog(table, requirements), updates)
         except CommitFailedException:
             if attempt == _ATTEMPTS:
                 raise

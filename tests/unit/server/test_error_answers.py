@@ -107,6 +107,30 @@ def test_a_missing_metadata_file_is_not_a_missing_table(lake: tf.Catalog, tmp_pa
         assert answer(server, "GET", TABLE) == (200, None)
 
 
+def test_the_first_snapshot_of_a_table_may_be_on_a_branch(lake: tf.Catalog) -> None:
+    """Spark creates a branch of an empty table so. A second writer does not get the same name."""
+    donor = lake.load_table("db.t").metadata.snapshots[0]
+    lake.create_table("db.empty", COLUMNS)
+    snapshot = json.loads(donor.model_copy(update={"parent_snapshot_id": None}).model_dump_json(exclude_none=True))
+    body = {
+        "requirements": [{"type": "assert-ref-snapshot-id", "ref": "aside", "snapshot-id": None}],
+        "updates": [
+            {"action": "add-snapshot", "snapshot": snapshot},
+            {
+                "action": "set-snapshot-ref",
+                "ref-name": "aside",
+                "type": "branch",
+                "snapshot-id": donor.snapshot_id,
+            },
+        ],
+    }
+    with tf.serve(lake) as server:
+        assert answer(server, "POST", "namespaces/db/tables/empty", body) == (200, None)
+        assert answer(server, "POST", "namespaces/db/tables/empty", body) == (409, "CommitFailedException")
+    refs = lake.load_table("db.empty").metadata.refs
+    assert {name: ref.snapshot_id for name, ref in refs.items()} == {"aside": donor.snapshot_id}
+
+
 UNMET: dict[str, tuple[dict[str, Any], str]] = {
     "create": ({"type": "assert-create"}, "table already exists"),
     "uuid": (
