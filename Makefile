@@ -29,7 +29,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-clickhouse test-dbt test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
+.PHONY: help setup demo check test test-clickhouse test-dbt test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
 	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink: docs/reference/estate.md; needs Maven and Java"
 	@echo "make test-clickhouse  what ClickHouse makes of tables with range deletes; 530 MB"
+	@echo "make test-served  Spark, DuckDB and Trino on the server's tables; 1.5 GB, needs Maven; Trino needs TRINO_JAVA_HOME"
 	@echo "make test-dbt     the dbt project of the guide on the Spark catalog; 500 MB"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-rest-suite  Iceberg's compiled tests of catalogs on tableformat serve; needs Maven and a JDK; two minutes"
@@ -133,6 +134,10 @@ $(FLINK)/.ready: tests/estate/flink/pom.xml
 
 test-clickhouse: setup $(CLICKHOUSE)/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_gate_clickhouse.py
+
+# Engines of their own, connected to the server.
+test-served: setup $(ORACLE)/.ready $(ICEBERG_SPARK)/.ready .venv-trino/.ready build/trino/.ready
+	PYTHONPATH=tests/unit:tests/served $(BIN)/python -m pytest -p no:benchmark tests/served
 
 test-dbt: setup $(DBT)/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_dbt.py

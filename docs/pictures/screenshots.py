@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from chromium import NAMES, Chromium, Screen, installed
 
 import tableformat as tf
 from tableformat.display.report import table_report
@@ -19,7 +19,19 @@ _PAGE: Final = (
     '<!doctype html><html><head><meta charset="utf-8"><style>body {{ font: 14px sans-serif; margin: 16px; }}</style>'
     "</head><body>{content}</body></html>"
 )
-_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+_SERVED: Final = (
+    ("page-table.png", "/table?name=db.offers", Screen(width=1100, height=900), ""),
+    ("page-phone.png", "/table?name=db.offers", Screen(width=390, height=844), ""),
+    (
+        "page-plan.png",
+        "/table/plan?name=db.offers&where=account+BETWEEN+100+AND+130",
+        Screen(width=1100, height=600),
+        "",
+    ),
+    ("page-engines.png", "/table/engines?name=db.offers", Screen(width=1100, height=900, is_dark=True), ""),
+    ("page-sql.png", "/sql?name=db.offers", Screen(width=1100, height=800, is_dark=True), "button[value=page]"),
+)
+"""Pages of a server: the picture, the address, the screen, and the button to press."""
 
 
 def offers(directory: Path) -> tf.Table:
@@ -60,10 +72,21 @@ def take(browser: str, content: str, name: str, *, width: int, height: int) -> N
         subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
+def take_served(browser: str, directory: Path) -> None:
+    """Pictures of the pages of a server for the lake."""
+    with tf.serve(tf.open_catalog(str(directory))) as server, Chromium(browser) as chromium:
+        for name, path, screen, button in _SERVED:
+            chromium.show_on(screen)
+            chromium.open(server.url + path)
+            if button:
+                chromium.press(button)
+            (HERE / name).write_bytes(chromium.screenshot())
+
+
 def main() -> None:
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    browser = installed()
     if browser is None:
-        sys.exit(f"none of {', '.join(_BROWSERS)} is installed")
+        sys.exit(f"none of {', '.join(NAMES)} is installed")
     with tempfile.TemporaryDirectory() as lake:
         table = offers(Path(lake))
         take(browser, table_report(table), "report.png", width=1000, height=1250)
@@ -71,6 +94,7 @@ def main() -> None:
         take(browser, _PAGE.format(content=health), "health.png", width=900, height=560)
         explanation = table.scan(where="account BETWEEN 100 AND 130").explain(analyze=True)
         take(browser, _PAGE.format(content=explanation._repr_html_()), "explain.png", width=1000, height=520)
+        take_served(browser, Path(lake))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from tableformat.catalogs.catalog_names import CatalogNames
 from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.database_errors import type_database_errors
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.metastore_metadata import write_every_version
 from tableformat.catalogs.names import Identifier, check_name, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.registration import register_table
@@ -42,7 +43,7 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.catalog_transaction import CatalogTransaction
-from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
+from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
@@ -80,6 +81,7 @@ class Catalog(CatalogNames):
 
     def __init__(self, backend: IcebergCatalog) -> None:
         guard_metadata_removal(backend)
+        write_every_version(backend)
         type_outages(backend)
         if isinstance(backend, SqlCatalog) and not isinstance(backend, EmbeddedCatalog):
             type_database_errors(backend.engine, backend.name)
@@ -234,7 +236,6 @@ class Catalog(CatalogNames):
         if location is not None:
             location = location if is_rest(self.iceberg) else from_anywhere(location)
             check_scheme(location, {**self.iceberg.properties, **new.properties})
-        check_catalog_takes(new.format_version, self.iceberg)
         if self.iceberg.table_exists(identifier_parts(identifier)) or self._names.is_view(identifier):
             raise self._names.exists_already(identifier)
         with self._names.typed(identifier), refusals_of_version(new.format_version, self.iceberg.name):

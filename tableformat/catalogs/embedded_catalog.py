@@ -34,7 +34,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import ColumnElement, NullPool, Select, bindparam, create_engine, inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -45,6 +45,7 @@ from tableformat.catalogs.database_errors import file_of, sqlite_error, type_dat
 from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
+from tableformat.catalogs.metastore_metadata import created_table, next_metadata_location, write_metadata
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.next_version import NextVersion, removing_what_is_not_named
 from tableformat.catalogs.purging import purge
@@ -52,11 +53,9 @@ from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
 from tableformat.catalogs.unreachable import unreachable
-from tableformat.commit.assigned_ids import with_assigned_ids
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
-from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
-from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3, with_fields_of_version_1
+from tableformat.commit.metadata_update import apply_updates
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.commit.together import TableRequest
 from tableformat.errors import (
@@ -72,16 +71,14 @@ from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.properties import inflated_bytes_max, is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.inflating import Inflater
-from tableformat.storage.location_provider import location_provider
 from tableformat.storage.relocated_io import RelocatedFileIO
-from tableformat.storage.storage import read_bytes, sync_files, write_bytes
+from tableformat.storage.storage import read_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CATALOG_NAME: Final = "tableformat"
 """PyIceberg keys its rows by catalog name, so every alias of a directory uses this name."""
-METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 BOUNDED_METADATA: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "100",
@@ -344,7 +341,7 @@ class EmbeddedCatalog(SqlCatalog):
         io = current.io
         if metadata.properties != current.metadata.properties:
             io = self._load_file_io(metadata.properties, current.metadata_location)
-        return NextVersion(current, metadata, io, self._next_metadata_location(metadata, current.metadata_location))
+        return NextVersion(current, metadata, io, next_metadata_location(self, metadata, current.metadata_location))
 
     def _update_and_stage_table(
         self,
@@ -353,28 +350,9 @@ class EmbeddedCatalog(SqlCatalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        """A new table from the updates of its creation.
-
-        PyIceberg 0.12 builds tables up to version 2 only. For version 3, the updates from the first snapshot on are
-        applied here.
-        """
-        if current_table is None:
-            updates = with_assigned_ids(self._empty_table_metadata(), updates)
-        if not any(map(is_upgrade_to_v3, updates)):
-            staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
-            staged.metadata = with_fields_of_version_1(staged.metadata)
-            return staged
-        places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
-        first_snapshot = next(places, len(updates))
-        known = tuple(
-            UpgradeFormatVersionUpdate.model_validate({"format-version": 2}) if is_upgrade_to_v3(update) else update
-            for update in updates[:first_snapshot]
-        )
-        staged = super()._update_and_stage_table(current_table, table_identifier, requirements, known)
-        metadata = apply_updates(upgraded_to_v3(staged.metadata), "", updates[first_snapshot:])
-        # No metadata file precedes this one.
-        staged.metadata = metadata.model_copy(update={"metadata_log": []})
-        return staged
+        """A new table from the updates of its creation; `commit_table` handles tables that exist."""
+        assert current_table is None, "`commit_table` does not ask for tables that exist"
+        return created_table(self, table_identifier, requirements, updates)
 
     def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
         """CP-26: the queue of a table's writers, in a file next to the SQLite file. None if the catalog has no SQLite
@@ -404,9 +382,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
-        write_bytes(io, metadata_path, *metadata_parts(metadata, metadata_path))
-        if is_synced(metadata.properties):
-            sync_files(io, (metadata_path,))
+        write_metadata(metadata, io, metadata_path)
 
     def _metadata_location(self, identifier: str | Identifier) -> str:
         namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
@@ -476,15 +452,6 @@ class EmbeddedCatalog(SqlCatalog):
 
     def _remember(self, location: str, metadata: TableMetadata, io: FileIO) -> None:
         self._parsed.put(location, (metadata, io), len(metadata.snapshots) + 1)
-
-    def _next_metadata_location(self, metadata: TableMetadata, previous: str) -> str:
-        version = self._parse_metadata_version(previous) + 1
-        codec = metadata.properties.get(METADATA_COMPRESSION, "none").lower()
-        if codec not in ("none", "gzip"):
-            raise InvalidArgumentError(f"table property {METADATA_COMPRESSION} must be none or gzip, not {codec!r}.")
-        suffix = GZIP_SUFFIX if codec == "gzip" else ".metadata.json"
-        provider = location_provider(metadata.location, metadata.properties)
-        return provider.new_metadata_location(f"{version:05d}-{uuid.uuid4()}{suffix}")
 
 
 def _parse_metadata(io: FileIO, location: str) -> TableMetadata:

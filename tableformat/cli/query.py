@@ -32,12 +32,6 @@ _PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
 """The columns of DuckDB's answer to EXPLAIN: a drawing of several lines, which is printed unchanged."""
 
 
-_TABLES: Final = """
-    SELECT schema_name || '.' || view_name AS name FROM duckdb_views()
-    WHERE database_name = current_database() AND NOT internal ORDER BY name"""
-"""Used instead of SHOW TABLES, which would list the datasets behind the tables."""
-
-
 class QueryFailedError(InvalidArgumentError):
     """DuckDB could not run the SQL text."""
 
@@ -138,13 +132,12 @@ def explain(
 
 
 def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | None) -> None:
-    from tableformat.engines.statement import StatementReader
+    from tableformat.engines.listed_tables import with_listed_tables
     from tableformat.engines.time_travel import with_past_states
 
     for statement in connection.extract_statements(sql):
         _refuse_change(connection, statement.query)
-    shown = _TABLES if StatementReader(sql).took("SHOW", "TABLES") else with_past_states(connection, sql)
-    relation = connection.sql(shown)
+    relation = connection.sql(with_past_states(connection, with_listed_tables(sql)))
     if relation is None:
         raise InvalidArgumentError("the SQL text has no statement.")
     names, types = _distinct(relation.columns), [str(column_type).strip('"') for column_type in relation.types]

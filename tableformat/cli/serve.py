@@ -24,6 +24,9 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8181,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change by a client.")] = False,
+    allow_jobs: Annotated[
+        bool, typer.Option("--allow-jobs", help="Let people run maintenance jobs on the web page. Needs --token-file.")
+    ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +53,8 @@ def serve(
     """Serve the catalog to other Iceberg engines, which then read every table as it is.
 
     Trino, Spark, DuckDB, PyIceberg and Flink connect to it as to any Iceberg REST catalog. While equality or range
-    deletes are pending in a table, they get a conversion of its head, and their commits go on top of it.
+    deletes are pending in a table, they get a conversion of its head, and their commits go on top of it. A browser
+    displays the tables at the same address.
 
     Example: tableformat serve lake/ --token-file secret.txt
     """
@@ -66,6 +70,7 @@ def serve(
     options = ServeOptions(
         read_only=read_only,
         token=None if token_file is None else token_file.read_text(encoding="utf-8"),
+        allow_jobs=allow_jobs,
         freshness_seconds=parse_duration(freshness, "--freshness"),
         client_config=parse_options(client_config or [], hint="--client-config"),
     )
@@ -86,8 +91,8 @@ def _require_extra() -> None:
 
     from tableformat.errors import UnsupportedFeatureError
 
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    missing = [name for name in ("starlette", "uvicorn", "jinja2") if find_spec(name) is None]
     if missing:
         raise UnsupportedFeatureError(
-            f"serve needs the packages {' and '.join(missing)}. Run: pip install 'tableformat[serve]'"
+            f"serve needs the packages {', '.join(missing)}. Run: pip install 'tableformat[serve]'"
         )

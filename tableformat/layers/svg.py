@@ -53,19 +53,24 @@ def inline(picture: Picture) -> str:
     return _drawn(picture, "")
 
 
+def embedded(picture: Picture) -> str:
+    """For a page that forbids inline styles. Its style sheet limits the width of `.tf-layers`."""
+    return _drawn(picture, "", limit="")
+
+
 def escaped(text: str) -> str:
     """Escapes text of a table for the document."""
     return escape(_FORBIDDEN.sub("�", text), {'"': "&quot;"})
 
 
-def _drawn(picture: Picture, style: str) -> str:
+def _drawn(picture: Picture, style: str, limit: str = f'style="max-width:{_WIDTH}px" ') -> str:
     parts, height = [], 0
     for part, added in _parts(picture):
         parts.append(f'<g transform="translate(0,{height})">{part}</g>')
         height += added
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tf-layers" viewBox="0 0 {_WIDTH} {height}" width="100%" '
-        f'style="max-width:{_WIDTH}px" font-family="system-ui,sans-serif" font-size="11" fill="currentColor" '
+        f'{limit}font-family="system-ui,sans-serif" font-size="11" fill="currentColor" '
         f'role="img"><title>{escaped(picture.title)}</title>{style}<defs>'
         '<pattern id="tf-gap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect width="2" height="6" fill="currentColor" opacity="0.35"/></pattern>'

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import UpgradeFormatVersionUpdate
@@ -62,14 +61,6 @@ def format_version_of_new(properties: Mapping[str, str]) -> int:
     return version
 
 
-def check_catalog_takes(version: int, catalog: Catalog) -> None:
-    """LK-11: check in advance whether a catalog of PyIceberg supports the version. Raises UnsupportedFeatureError for
-    version 3 if PyIceberg writes the metadata."""
-    makes_metadata = getattr(type(catalog), "_update_and_stage_table", None)
-    if version >= 3 and makes_metadata is MetastoreCatalog._update_and_stage_table:
-        raise _refusal(version, catalog.name, "PyIceberg makes its metadata, up to version 2")
-
-
 def _refusal(version: int, catalog_name: str, reason: object) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"catalog {catalog_name!r} does not take tables of format version {version}: {reason}. Use the embedded "
@@ -81,8 +72,7 @@ def _refusal(version: int, catalog_name: str, reason: object) -> UnsupportedFeat
 def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
     """LK-11: raise UnsupportedFeatureError if the catalog does not support tables of the version.
 
-    PyIceberg 0.12 does not write metadata of version 3. So among its own catalogs, only REST may support it, because
-    its server writes the metadata.
+    The server of a REST catalog decides which versions it supports.
     """
     try:
         yield

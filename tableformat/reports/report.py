@@ -107,6 +107,45 @@ class CommitReport:
 Report: TypeAlias = ScanReport | CommitReport
 
 
+def parse_report(table_name: str, document: Mapping[str, Any]) -> Report:
+    """The report of another engine, from the JSON of a `ReportMetricsRequest`. Metrics that are not counts, such as the
+    durations of single steps, are left out.
+
+    Raises KeyError and ValueError for a document that is not a report.
+    """
+    metrics = document["metrics"]
+    counts = {name: int(metric["value"]) for name, metric in metrics.items() if "value" in metric}
+    match document["report-type"]:
+        case "scan-report":
+            return ScanReport(
+                table_name=table_name,
+                snapshot_id=int(document["snapshot-id"]),
+                filter=document["filter"],
+                schema_id=int(document["schema-id"]),
+                projected_field_ids=tuple(document["projected-field-ids"]),
+                projected_field_names=tuple(document["projected-field-names"]),
+                planning_seconds=_seconds(metrics.get("total-planning-duration")),
+                counts=counts,
+            )
+        case "commit-report":
+            return CommitReport(
+                table_name=table_name,
+                snapshot_id=int(document["snapshot-id"]),
+                sequence_number=int(document["sequence-number"]),
+                operation=str(document["operation"]),
+                duration_seconds=_seconds(metrics.get("total-duration")),
+                attempts=counts.get("attempts", 1),
+                summary={name: str(counts[metric]) for name, metric in _SUMMARY_METRICS.items() if metric in counts},
+            )
+        case kind:
+            raise ValueError(f"report-type {kind!r:.80} is unknown")
+
+
+def _seconds(timer: Mapping[str, Any] | None) -> float:
+    """The duration of a timer, whose unit is nanoseconds in Iceberg's reports."""
+    return float(timer["total-duration"]) / 1e9 if timer is not None else 0.0
+
+
 def _timer(seconds: float) -> dict[str, Any]:
     return {"time-unit": "nanoseconds", "count": 1, "total-duration": round(seconds * 1e9)}
 

@@ -33,6 +33,16 @@ class Access:
     def __init__(self, secret: str | None) -> None:
         """Without a secret, everyone has access."""
         self._secret = secret.strip().encode() if secret is not None else None
+        self._own = secrets.token_bytes(32)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everyone has access."""
+        return self._secret is None
+
+    def key_for(self, purpose: str) -> bytes:
+        """A key for signatures of one purpose. With a secret, every server that has it derives the same key."""
+        return hmac.new(self._secret or self._own, f"key:{purpose}".encode(), hashlib.sha256).digest()
 
     def check(self, authorization: str | None) -> None:
         """Raise NotAuthorizedError unless the header `Authorization` has the secret or an issued token."""
@@ -41,6 +51,11 @@ class Access:
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not self.accepts(token.strip()):
             raise NotAuthorizedError("the request has no valid bearer token")
+
+    def is_secret(self, text: str) -> bool:
+        """Whether the text is the secret itself; surrounding white space does not matter."""
+        given = text.strip().encode("utf-8", "replace")
+        return self._secret is not None and hmac.compare_digest(given, self._secret)
 
     def accepts(self, token: str) -> bool:
         """Whether the text is the secret or a token that was issued and has not expired."""

@@ -78,19 +78,24 @@ def error_answer(error: Exception) -> Response:
     if isinstance(error, OAuthRefusedError):
         body = {"error": error.reason, "error_description": error.description}
         return JSONResponse(body, 401 if error.reason == "invalid_client" else 400)
+    return refusal(*described(error))
+
+
+def described(error: Exception) -> tuple[int, str, str]:
+    """The status, the kind and the message that a client gets for an error. Errors of the server are logged."""
     if isinstance(error, RefusedRequestError):
-        return refusal(error.status, error.kind, str(error))
+        return error.status, error.kind, str(error)
     if isinstance(error, errors.CorruptFileError) and isinstance(error.__cause__, FileNotFoundError):
-        return refusal(404, "NotFoundException", str(error))
+        return 404, "NotFoundException", str(error)
     for types, status, kind in _ANSWERS:
         if isinstance(error, types):
             if status >= 500:
                 logger.warning("a request failed", exc_info=error)
             elif type(error) in _UNTYPED:
                 logger.info("a request was refused", exc_info=error)
-            return refusal(status, kind, _message(error))
+            return status, kind, _message(error)
     logger.error("a request failed", exc_info=error)
-    return refusal(500, "InternalServerError", "the server failed; its log has the reason")
+    return 500, "InternalServerError", "the server failed; its log has the reason"
 
 
 def refusal(status: int, kind: str, message: str) -> Response:

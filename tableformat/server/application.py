@@ -20,6 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tableformat.server.answers import RefusedRequestError, error_answer, json_answer
 from tableformat.server.context import ServerContext
+from tableformat.server.page.guard import BrowserGuard
+from tableformat.server.page.routes import page_routes
 from tableformat.server.requests import ApiRequest
 from tableformat.server.routes import namespaces, plans, tables, transactions, views
 from tableformat.server.routes.route import Route
@@ -49,8 +51,9 @@ def application(server: ServerContext) -> ASGIApp:
     # HEAD is a method of its own here: Starlette would answer it with the route of GET.
     for route in routes:
         route.methods = {"HEAD"} if route.methods == {"HEAD"} else (route.methods or set()) - {"HEAD"}
+    routes += page_routes(server)
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
-    return _EncodedPath(app)
+    return BrowserGuard(_EncodedPath(app), server)
 
 
 class _EncodedPath:

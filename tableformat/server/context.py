@@ -18,8 +18,10 @@ class ServerContext:
     options: ServeOptions
     access: Access
     tables: ServedTables
+    host: str = "127.0.0.1"
+    """The address that the server was told to listen on."""
 
     @staticmethod
-    def of(catalog: Catalog, options: ServeOptions) -> ServerContext:
+    def of(catalog: Catalog, options: ServeOptions, host: str = "127.0.0.1") -> ServerContext:
         tables = ServedTables(catalog.iceberg, options.freshness_seconds)
-        return ServerContext(catalog, options, Access(options.token), tables)
+        return ServerContext(catalog, options, Access(options.token), tables, host)

@@ -21,6 +21,8 @@ class ServeOptions:
     freshness_seconds: float = 1.0
     """The greatest age of the state that a client gets while a newer one is being converted. With 0, each load waits
     for the conversion of the head."""
+    allow_jobs: bool = False
+    """Let people start maintenance jobs on the web page. Needs a token."""
     client_config: Mapping[str, str] = field(default_factory=dict)
     """Properties that clients get with the catalog's configuration, such as `s3.endpoint`. Secrets in them are sent to
     every client that has access."""
@@ -34,3 +36,10 @@ class ServeOptions:
             raise InvalidArgumentError(f"freshness must be 0 seconds or more, not {self.freshness_seconds!r}.")
         if self.token is not None and not self.token.strip():
             raise InvalidArgumentError("the token is empty. Write a secret into the token file.")
+        if self.allow_jobs and self.token is None:
+            raise InvalidArgumentError(
+                "jobs on the page need a token, because a job changes tables and removes files. Set a token "
+                "(--token-file), or leave out --allow-jobs."
+            )
+        if self.allow_jobs and self.read_only:
+            raise InvalidArgumentError("a read-only server runs no jobs. Leave out --read-only or --allow-jobs.")

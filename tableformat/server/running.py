@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import uvicorn
@@ -15,57 +16,58 @@ from tableformat.server.application import application
 from tableformat.server.context import ServerContext
 from tableformat.server.options import ServeOptions
 
-_START_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2_048
+_START_POLL_SECONDS = 0.01
 _POLL_SECONDS = 0.5
+_CLEAN_UP_SECONDS = 60.0
+"""How often staged conversions are cleaned up."""
 
 
 class Server:
     """A running server. A context manager that stops it."""
 
     def __init__(self, catalog: Catalog, options: ServeOptions, host: str, port: int, **uvicorn_options: Any) -> None:
+        """Bind the address; port 0 takes a free one. Raises StorageError if the address cannot be used."""
+        self._socket = _bound(host, port)
+        self._context = ServerContext.of(catalog, options, host)
         config = uvicorn.Config(
-            application(ServerContext.of(catalog, options)),
-            host=host,
-            port=port,
+            application(self._context),
             log_level="warning",
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            backlog=_BACKLOG,
             lifespan="off",
             access_log=False,
             server_header=False,
             **uvicorn_options,
         )
-        self._host = host
-        self._is_tls = config.is_ssl
-        self._server = uvicorn.Server(config)
-        self._thread: Thread | None = None
-
-    @property
-    def url(self) -> str:
+        scheme = "https" if config.is_ssl else "http"
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"{scheme}://{name}:{self._socket.getsockname()[1]}"
         """The address for clients, such as `http://127.0.0.1:8181`."""
-        port = self._server.servers[0].sockets[0].getsockname()[1] if self._server.started else 0
-        return f"{'https' if self._is_tls else 'http'}://{self._host}:{port or self._server.config.port}"
+        self._server = uvicorn.Server(config)
+        self._thread = Thread(target=self._run, name="tableformat-serve", daemon=True)
+        self._stopped = Event()
+        self._cleaner = Thread(target=self._clean_up, name="tableformat-clean-up", daemon=True)
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def _clean_up(self) -> None:
+        while not self._stopped.wait(_CLEAN_UP_SECONDS):
+            self._context.tables.clean_up()
 
     def start(self) -> Server:
-        """Serve in a thread. Raises StorageError if the address cannot be used."""
-        self._thread = Thread(target=self._server.run, name="tableformat-serve", daemon=True)
+        """Serve in a thread. Returns when requests are answered."""
         self._thread.start()
-        deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > deadline:
-                self._server.should_exit = True
-                raise StorageError(
-                    f"the server cannot listen on {self._host}:{self._server.config.port}. Choose another port; port 0 "
-                    "takes a free one."
-                )
-            time.sleep(0.01)
+            if not self._thread.is_alive():
+                raise StorageError(f"the server at {self.url} did not start; its log has the reason.")
+            time.sleep(_START_POLL_SECONDS)
+        self._cleaner.start()
         return self
 
     def wait(self) -> None:
         """Return when the process gets SIGINT or SIGTERM, or the server has ended. For the main thread only."""
-        assert self._thread is not None, "the server was started"
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(self._server, "should_exit", True))
         while self._thread.is_alive():
@@ -74,14 +76,28 @@ class Server:
     def stop(self) -> None:
         """Finish the running requests and stop."""
         self._server.should_exit = True
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join()
+        self._socket.close()
+        self._stopped.set()
+        if self._cleaner.is_alive():
+            self._cleaner.join()
 
     def __enter__(self) -> Server:
-        return self if self._thread is not None else self.start()
+        return self if self._thread.is_alive() else self.start()
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise StorageError(
+            f"the server cannot listen on {host}:{port}: {error}. Choose another port; port 0 takes a free one."
+        ) from error
 
 
 def serve(
@@ -92,12 +108,13 @@ def serve(
     read_only: bool = False,
     token: str | None = None,
     freshness_seconds: float = 1.0,
+    allow_jobs: bool = False,
 ) -> Server:
     """Serve a catalog as an Iceberg REST catalog in a thread of this process, on a free port by default.
 
-    Other Iceberg engines then read every table of the catalog, also while equality or range deletes are pending. The
-    server is a context manager that stops itself. See `ServeOptions` for the other arguments. The command line has
-    `tableformat serve`.
+    Other Iceberg engines then read every table of the catalog, also while equality or range deletes are pending. A
+    browser displays the tables at the server's address. The server is a context manager that stops itself. See
+    `ServeOptions` for the other arguments. The command line has `tableformat serve`.
 
     >>> from pyiceberg.catalog import load_catalog
     >>> result = table.delete_prefix({"id1": "A"})
@@ -106,5 +123,5 @@ def serve(
     ...     rest.load_table("db.calendars").scan().to_arrow()["id1"].to_pylist()
     ['B']
     """
-    options = ServeOptions(read_only=read_only, token=token, freshness_seconds=freshness_seconds)
+    options = ServeOptions(read_only=read_only, token=token, freshness_seconds=freshness_seconds, allow_jobs=allow_jobs)
     return Server(catalog, options, host, port).start()

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import Lock
 from typing import Final
 from uuid import UUID
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 _CACHED_BYTES: Final = 128 * 1024 * 1024
 _CACHED_SNAPSHOTS: Final = 10_000
-_CLEAN_UP_SECONDS: Final = 60.0
-"""How often the staged conversions of a table are cleaned up, at most."""
 
 
 @dataclass(slots=True)
@@ -54,7 +52,8 @@ class _TableState:
     """When the recent state was the head, by the monotonic clock, in seconds."""
     converted: StagedConversion | None = None
     """The last conversion of this process, whose files the next one uses again."""
-    cleaned_at: float = 0.0
+    name: Identifier | None = None
+    """The name under which a conversion was staged last; None if this process staged none."""
 
 
 class ServedTables:
@@ -117,6 +116,19 @@ class ServedTables:
             table.metadata, table.metadata_location = newest.metadata, newest.metadata_location
             return staged
 
+    def clean_up(self) -> None:
+        """SV-8: remove the staged conversions that are out of use, in all tables for which this process staged one. A
+        table that cannot be cleaned up is logged; the next call tries it again."""
+        with self._states_lock:
+            names = [state.name for state in self._states.values() if state.name is not None]
+        for name in names:
+            try:
+                remove_out_of_use(self._catalog.load_table(name))
+            except NoSuchTableError:
+                continue  # It was dropped or renamed.
+            except (TableFormatError, OSError):
+                logger.warning("staged conversions of %s were not cleaned up", ".".join(name), exc_info=True)
+
     def _known(self, table: IcebergTable) -> ServedTable | None:
         """The state, if it needs no conversion or has one already."""
         known = self._served.get(table.metadata_location)
@@ -147,7 +159,7 @@ class ServedTables:
             if newest.metadata.current_snapshot_id == head.snapshot_id:
                 raise
             return self._known(newest) or self._converted(newest, state)
-        self._clean_up_later(table, state)
+        state.name = table.name()
         return self._keep(loaded, served_table(loaded, state.converted.snapshot))
 
     def _is_pending(self, table: IcebergTable, snapshot: Snapshot) -> bool:
@@ -176,16 +188,6 @@ class ServedTables:
         with self._states_lock:
             return self._states.setdefault(table.metadata.table_uuid, _TableState())
 
-    def _clean_up_later(self, table: IcebergTable, state: _TableState) -> None:
-        """SV-8: remove staged conversions that are out of use, in a thread of their own."""
-        now = time.monotonic()
-        if now - state.cleaned_at < _CLEAN_UP_SECONDS:
-            return
-        state.cleaned_at = now
-        handle = self._catalog.load_table(table.name())
-        if _out_of_use(handle):
-            Thread(target=_logging_errors(lambda: remove_out_of_use(handle)), name="staged-conversions").start()
-
 
 def remove_out_of_use(table: IcebergTable) -> int:
     """SV-8: remove the staged conversions that no reader needs, and the files that only they name. Returns the number
@@ -202,13 +204,3 @@ def _out_of_use(table: IcebergTable) -> frozenset[int]:
     metadata = table.metadata
     unused = conversions_out_of_use(metadata, time.time_ns() // 1_000_000, staged_max_age_ms(metadata.properties))
     return frozenset(each for each in unused if snapshot_by_id(metadata, each) is not None)
-
-
-def _logging_errors(work: Callable[[], object]) -> Callable[[], None]:
-    def run() -> None:
-        try:
-            work()
-        except (TableFormatError, OSError):
-            logger.warning("staged conversions were not cleaned up; the next round tries again", exc_info=True)
-
-    return run

@@ -45,16 +45,11 @@ class Matrix:
 
     cells: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
-    refusals: dict[str, list[str]] = field(default_factory=dict)
 
     def seen(self, section: str, row: str, column: str) -> None:
         """It worked, once more."""
         self.columns.setdefault(section, {})[column] = None
         self.cells.setdefault(section, {}).setdefault(row, Counter())[column] += 1
-
-    def refused(self, section: str, column: str) -> None:
-        """Before anything was written."""
-        self.refusals.setdefault(section, []).append(column)
 
     def to_markdown(self) -> str:
         return "\n".join([HEADER.format(versions=", ".join(_versions())), *self._sections()]).rstrip() + "\n"
@@ -68,8 +63,6 @@ class Matrix:
             for row, found in rows.items():
                 yield f"| {row} | " + " | ".join(_cell(found[each], section in COUNTED) for each in columns) + " |"
             yield ""
-            if section in self.refusals:
-                yield f"Refused before anything is written: {', '.join(self.refusals[section])}.\n"
 
 
 def _cell(count: int, is_counted: bool) -> str:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import boto3
 import duckdb
 import pyarrow as pa
 import pytest
@@ -29,7 +28,6 @@ from tableformat.errors import (
     SeveralTablesError,
     StorageError,
     TableNotFoundError,
-    UnsupportedFeatureError,
     ViewNotFoundError,
 )
 from tableformat.maintenance.maintenance import Maintenance
@@ -82,8 +80,11 @@ WRITTEN = [
     ("rest", "2"),
     ("rest", "3"),
     ("glue", "2"),
+    ("glue", "3"),
     ("sql", "2"),
+    ("sql", "3"),
     ("hive", "2"),
+    ("hive", "3"),
     ("lake on PostgreSQL", "2"),
     ("lake on PostgreSQL", "3"),
 ]
@@ -132,38 +133,6 @@ def test_every_verb_and_every_job(
         catalog.drop_table(name, purge=True)
     assert catalog.list_tables("db") == []
     seen("`rename_table`, `drop_table`")
-
-
-@pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
-def test_version_3_is_refused_before_anything_is_written(
-    opened: Callable[[str], tf.Catalog], tmp_path: Path, request: pytest.FixtureRequest, matrix: Matrix, kind: str
-) -> None:
-    """LK-11: PyIceberg makes the metadata of these catalogs, and cannot write it."""
-    catalog = opened(kind)
-    before = stored(kind, tmp_path, request)
-    with pytest.raises(UnsupportedFeatureError, match="format version 3"):
-        create(catalog, "3")
-    assert catalog.list_tables("db") == []
-    assert stored(kind, tmp_path, request) == before
-    table = create(catalog, "2")
-    before = stored(kind, tmp_path, request)
-    with pytest.raises(UnsupportedFeatureError, match="format version 3"):
-        table.upgrade()
-    assert stored(kind, tmp_path, request) == before
-    assert table.refresh().metadata.format_version == 2
-    catalog.drop_table(NAME, purge=True)
-    matrix.refused(PYTHON, f"{kind} v3")
-
-
-def stored(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> list[str]:
-    """The files of the catalog's tables."""
-    if kind != "glue":
-        return sorted(str(path) for path in (tmp_path / kind).rglob("*") if path.is_file())
-    endpoint = request.getfixturevalue("files")["s3.endpoint"]
-    client = boto3.client(
-        "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
-    )
-    return [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET, Prefix="glue/").get("Contents", [])]
 
 
 @pytest.mark.parametrize("kind", ["rest", "lake on PostgreSQL", "glue", "sql", "hive"])

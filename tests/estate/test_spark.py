@@ -101,8 +101,11 @@ KINDS = [
     ("rest", "2"),
     ("rest", "3"),
     ("glue", "2"),
+    ("glue", "3"),
     ("sql", "2"),
+    ("sql", "3"),
     ("hive", "2"),
+    ("hive", "3"),
     ("lake on PostgreSQL", "2"),
     ("lake on PostgreSQL", "3"),
     ("rest, S3", "2"),
@@ -142,24 +145,6 @@ def test_statements_and_procedures(
         spark.sql(f"DROP TABLE {catalog}.db.t PURGE")
         spark.sql(f"DROP TABLE {catalog}.db.renamed PURGE")
     spark.sql(f"DROP NAMESPACE {name}.db")
-
-
-@pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
-def test_version_3_is_refused_before_anything_is_written(
-    spark: SparkSession, options_of: Callable[[str], dict[str, str]], tmp_path: Path, matrix: Matrix, kind: str
-) -> None:
-    """LK-11."""
-    from pyspark.errors import PySparkException
-
-    attach(spark, catalog=f"{kind}_refused", **options_of(kind))
-    spark.sql(f"CREATE NAMESPACE {kind}_refused.db")
-    files = set((tmp_path / kind).rglob("*"))
-    for statement in ("CREATE TABLE {t} (a INT) {v3}", "CREATE TABLE {t} {v3} AS SELECT 1 AS a"):
-        with pytest.raises(PySparkException, match="format version 3"):
-            spark.sql(statement.format(t=f"{kind}_refused.db.t", v3="TBLPROPERTIES ('format-version' = '3')"))
-    assert spark.sql(f"SHOW TABLES IN {kind}_refused.db").collect() == []
-    assert set((tmp_path / kind).rglob("*")) == files
-    matrix.refused(SPARK, f"{kind} v3")
 
 
 def run(spark: SparkSession, step: str, catalog: str, version: str) -> None:

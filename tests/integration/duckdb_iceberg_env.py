@@ -21,12 +21,17 @@ REQUIREMENTS: Final = (
     "duckdb==1.5.5",
     "duckdb-extension-iceberg==1.5.5",
     "duckdb-extension-avro==1.5.5",
+    # REST catalogs.
+    "duckdb-extension-httpfs==1.5.5",
     # For the benchmarks that compare with DuckLake.
     "duckdb-extension-ducklake==1.5.5",
     "pyarrow==26.0.1",
 )
 ENVIRONMENT: Final = Path(__file__).resolve().parents[2] / ".venv-duckdb-iceberg"
-_IMPORTS: Final = "import duckdb, duckdb_extension_iceberg, duckdb_extension_avro; assert duckdb.__version__ == '1.5.5'"
+_IMPORTS: Final = (
+    "import duckdb, duckdb_extension_iceberg, duckdb_extension_avro, duckdb_extension_httpfs; "
+    "assert duckdb.__version__ == '1.5.5'"
+)
 
 
 def environment_python() -> Path:
@@ -36,7 +41,7 @@ def environment_python() -> Path:
 
 @cache
 def is_complete() -> bool:
-    """Whether the environment exists and has the three packages; checked once in each process."""
+    """Whether the environment exists and has the packages; checked once in each process."""
     python = environment_python()
     return (
         python.exists() and subprocess.run([python, "-c", _IMPORTS], capture_output=True, check=False).returncode == 0

@@ -18,7 +18,7 @@ import duckdb
 def connect() -> duckdb.DuckDBPyConnection:
     """A connection with the two extensions loaded from their packages."""
     connection = duckdb.connect()
-    for name in ("avro", "iceberg"):
+    for name in ("avro", "httpfs", "iceberg"):
         spec = find_spec(f"duckdb_extension_{name}")
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"duckdb-extension-{name} is not installed")

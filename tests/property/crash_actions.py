@@ -15,6 +15,7 @@ from pyiceberg.types import LongType
 import tableformat as tf
 from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
+from tableformat.server.served_tables import ServedTables
 
 SCHEMA: Final = pa.schema(
     [
@@ -216,5 +217,6 @@ JOBS: Final[dict[str, Action]] = {
     "compute_table_stats": lambda t: t.maintenance.compute_table_stats(),
     "repair": lambda t: t.maintenance.repair(),
     "run": lambda t: t.maintenance.run(),
+    "serve": lambda t: ServedTables(t.iceberg.catalog, 0).load(("db", "t")),
 }
 """They may commit in several steps. No step changes a row of any branch."""

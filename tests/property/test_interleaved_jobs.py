@@ -26,8 +26,12 @@ import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.publish_target import PUBLISHED_NUMBER
 from tableformat.errors import AlreadyExistsError, CommitConflictError, CorruptFileError, InvalidArgumentError
+from tableformat.maintenance.conversion.staged_conversion import has_keyed_deletes
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
+from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.staged_conversions import staged_conversions
+from tableformat.server.served_tables import ServedTables
 from tableformat.testing.model import ModelVerbs
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
@@ -55,10 +59,19 @@ FAST = {
     "commit.manifest.min-count-to-merge": "4",
     "tableformat.upkeep.files-per-level": "2",
     "tableformat.upkeep.write-amplification": "1000",
+    "tableformat.serve.staged-max-age-ms": "0",
 }
 FUTURE = 10**15
 ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
 IDS = st.lists(ID2, min_size=1, max_size=4, unique=True)
+
+
+def serve_twice(table: tf.Table) -> None:
+    """Two loads by a client. The second one uses files of the first conversion again (SV-4)."""
+    tables = ServedTables(table.iceberg.catalog, 0)
+    for _ in range(2):
+        tables.load(("db", "t"))
+
 
 JOBS: dict[str, Any] = {
     "convert": lambda table: table.maintenance.convert_deletes(partial_progress=False),
@@ -74,6 +87,7 @@ JOBS: dict[str, Any] = {
     "expire": lambda table: table.maintenance.expire_snapshots(older_than=FUTURE),
     "orphans": lambda table: table.maintenance.remove_orphan_files(),
     "publish": lambda table: table.maintenance.publish(),
+    "serve": serve_twice,
 }
 """Each of them may give up if others committed first, without harm."""
 
@@ -293,6 +307,15 @@ class World:
                     planned = self.contents(snapshot_id=parent_id)
                     assert self.contents(snapshot_id=snapshot.snapshot_id) == planned
 
+    def check_staged(self) -> None:
+        """SV-1, SV-2: a staged conversion has the rows of its source, and no keyed delete."""
+        table = self.table.refresh()
+        for source_id, staged in staged_conversions(table.metadata).items():
+            event("staged conversion")
+            if table.metadata.snapshot_by_id(source_id) is not None:
+                assert self.contents(snapshot_id=staged.snapshot_id) == self.contents(snapshot_id=source_id)
+            assert not has_keyed_deletes(view_at(table.metadata, table.iceberg.io, staged.snapshot_id))
+
     def compact_for_all_engines(self) -> None:
         """MT-95: regardless of the deletes, PyIceberg reads the same rows afterwards."""
         table = self.table.refresh()
@@ -348,7 +371,7 @@ UPKEEP = st.one_of(
     act("come_back", st.integers(0, 30)),
     STEPS,
     starts(*sorted(set(JOBS) - {"publish"})),
-    starts("compact all", "convert", "convert in slices", "expire"),
+    starts("compact all", "convert", "convert in slices", "expire", "serve"),
     act("stop", st.integers(3, 12), ID2),
     act("race", ID2, st.integers(1, 8)),
     act("layers", ID1, ID2, IDS, st.sampled_from(["merge ranges", "drop dead"])),
@@ -385,9 +408,12 @@ def test_jobs_beside_writers_and_one_another(
             getattr(world, name)(*arguments)
             count("operations")
             assert world.contents() == world.expected()
+            if name in ("start", "step", "finish"):
+                world.check_staged()
         while world.running:
             world.end(world.running[0])
             assert world.contents() == world.expected()
+        world.check_staged()
         world.compact_for_all_engines()
         for tag, expected in world.kept.items():
             assert world.contents(tag=tag) == expected

@@ -46,6 +46,7 @@ EXPORTED = [
     "list_partitions",
     "open_catalog",
     "read_metadata",
+    "serve",
 ]
 ERRORS = [
     "AlreadyCommittedError",

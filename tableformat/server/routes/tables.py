@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final, cast
 
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
@@ -18,7 +17,10 @@ from starlette.responses import Response
 
 from tableformat.catalogs.unreachable import creation_without_answer
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name
+from tableformat.reports.report import parse_report
+from tableformat.reports.reporting import send
 from tableformat.server.answers import json_answer, nothing, text_answer
 from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
 from tableformat.server.column_defaults import with_defaults_of
@@ -28,8 +30,6 @@ from tableformat.server.routes.names import check_free, check_free_for
 from tableformat.server.routes.namespaces import check_exists
 from tableformat.server.routes.route import Route
 from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
-
-logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 8
 """How often a commit is sent to the catalog while its requirements hold and other writers win the race."""
@@ -185,9 +185,9 @@ def _drop(server: ServerContext, request: ApiRequest) -> Response:
 
 
 def _metrics(server: ServerContext, request: ApiRequest) -> Response:
-    """Clients report their scans and commits. The report is logged: the library's reporters are for its own scans."""
-    del server
-    logger.debug("metrics of %s: %s", ".".join(request.identifier("table")), request.body.decode("utf-8", "replace"))
+    """The report of a client's scan or commit goes to the reporter of the catalog (`Catalog.report_to`)."""
+    report = parse_report(identifier_text(request.identifier("table")), request.json())
+    send(server.catalog.iceberg, report)
     return nothing()
 
 

@@ -90,17 +90,24 @@ def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert not catalog.table_exists("db.u")
 
 
-def test_a_catalog_that_cannot_write_version_3_says_so(tmp_path: Path) -> None:
+def test_sql_catalog_of_pyiceberg_writes_version_3(tmp_path: Path) -> None:
+    """LK-11: PyIceberg itself writes metadata up to version 2."""
     warehouse = {"uri": f"sqlite:///{tmp_path}/other.db", "warehouse": f"file://{tmp_path}/other"}
     with tf.open_catalog("other", type="sql", **warehouse) as catalog:
         catalog.create_namespace("db")
-        with pytest.raises(UnsupportedFeatureError, match="catalog 'other' does not take tables of format version 3"):
-            catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
-        assert not catalog.table_exists("db.t")
-        table = catalog.create_table("db.t", SCHEMA)
-        with pytest.raises(UnsupportedFeatureError, match="Use the embedded catalog"):
-            table.upgrade(3)
-        assert catalog.load_table("db.t").metadata.format_version == 2
+        made = catalog.create_table("db.made", SCHEMA, key=["region", "id"], properties={"format-version": "3"})
+        upgraded = catalog.create_table("db.upgraded", SCHEMA, key=["region", "id"])
+        upgraded.append(rows("a", 1, 2))
+        upgraded.upgrade(3)
+        made.append(rows("a", 1, 2))
+        for table in (made, upgraded):
+            table.delete_prefix({"region": "a", "id": 1})
+            table.maintenance.convert_deletes()
+            assert [vector.kind for vector in live_delete_files(table)] == [DeleteKind.DELETION_VECTOR]
+            read = catalog.load_table(table.name)
+            assert read.metadata.format_version == 3
+            assert ids(read) == [("a", 2)]
+            assert read.iceberg.scan().to_arrow()["id"].to_pylist() == [2]
 
 
 # -- verbs ------------------------------------------------------------------------------------------------------------

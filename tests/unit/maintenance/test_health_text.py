@@ -63,7 +63,7 @@ def cells(health: TableHealth) -> list[str]:
 
 def bars(health: TableHealth) -> list[tuple[int, str]]:
     """Width and colour of each."""
-    found = re.findall(r"width:(\d+)px;height:10px;border-radius:2px;background:(#\w+)", health._repr_html_())
+    found = re.findall(r'<rect width="(\d+)" height="10" rx="2" fill="(#\w+)"', health._repr_html_())
     return [(int(width), colour) for width, colour in found]
 
 

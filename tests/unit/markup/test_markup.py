@@ -54,7 +54,7 @@ def test_long_grids_say_how_many_rows_are_left_out() -> None:
 
 
 def test_a_bar_shows_what_is_there() -> None:
-    assert [html.bar(share, "#000").partition("width:")[2].split("px")[0] for share in (0, 0.001, 0.5, 3)] == [
+    assert [html.bar(share, "#000").partition('width="')[2].split('"')[0] for share in (0, 0.001, 0.5, 3)] == [
         "0",
         "3",
         "120",

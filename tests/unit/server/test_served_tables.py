@@ -1,0 +1,217 @@
+"""What a client reads while equality and range deletes are pending."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from pyiceberg.catalog import load_catalog
+from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by, sorted_rows
+
+import tableformat as tf
+from tableformat.metadata.staged_conversions import source_of, staged_conversions
+from tableformat.server.served_tables import ServedTables
+
+BOTH_VERSIONS = pytest.mark.parametrize("version", [2, 3])
+
+
+@BOTH_VERSIONS
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("encoding", ["range", "equality"])
+def test_client_reads_the_rows_of_the_head(tmp_path: Path, version: int, partitioned: bool, encoding: str) -> None:
+    table = orders(tmp_path, version, partitioned=partitioned, **{"write.delete.prefix-encoding": encoding})
+    with client_of(table) as client:
+        assert seen_by(client) == own_rows(table)
+        for number in (1, 11, 2, 99):
+            replace_message(table, number)
+            assert seen_by(client) == own_rows(table)
+        table.delete_prefix({"customer": "B"})
+        assert seen_by(client) == own_rows(table)
+        assert seen_by(client, row_filter="order > 10") == own_rows(table, where='"order" > 10')
+
+
+def test_table_without_pending_deletes_is_served_unchanged(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    with client_of(table) as client:
+        assert client.load_table("db.orders").metadata_location == table.iceberg.metadata_location
+    assert staged_conversions(table.refresh().iceberg.metadata) == {}
+
+
+@BOTH_VERSIONS
+def test_only_data_files_with_newer_deletes_are_searched_again(tmp_path: Path, version: int) -> None:
+    table = orders(tmp_path, version)
+    table.append(rows(("X", 1, "old"), ("X", 2, "old")))
+    with client_of(table) as client:
+        paths = []
+        for prefix in ({"customer": "A", "order": 1}, {"customer": "X", "order": 1}):
+            table.delete_prefix(prefix)
+            client.load_table("db.orders")
+            metadata = table.refresh().iceberg.metadata
+            staged = staged_conversions(metadata)[metadata.current_snapshot_id or 0]
+            scan = table.scan(snapshot_id=staged.snapshot_id)
+            paths.append({delete.file_path for task in scan.plan().tasks for delete in task.delete_files})
+    assert len(paths[0]) == 1
+    assert len(paths[1]) == 2
+    assert paths[0] < paths[1]
+
+
+def test_second_server_and_a_restarted_one_serve_the_same_conversion(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    heads = []
+    for _ in range(2):
+        with client_of(table) as client:
+            heads.append(client.load_table("db.orders").metadata.current_snapshot_id)
+    assert heads[0] == heads[1]
+    assert source_of(table.refresh().iceberg.metadata.snapshot_by_id(heads[0])) == table.snapshot_id
+
+
+def test_conversion_and_its_log_entry_have_the_time_of_the_source(tmp_path: Path) -> None:
+    """SV-3: DuckDB chooses the newest snapshot that is not later than its transaction."""
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    source = table.refresh().iceberg.metadata.current_snapshot()
+    assert source is not None
+    with client_of(table) as client:
+        metadata = client.load_table("db.orders").metadata
+    head = metadata.current_snapshot()
+    assert head is not None
+    assert head.snapshot_id != source.snapshot_id
+    assert head.timestamp_ms == metadata.snapshot_log[-1].timestamp_ms == source.timestamp_ms
+    assert metadata.snapshot_log[-1].snapshot_id == head.snapshot_id
+
+
+def test_metadata_location_changes_with_the_served_head(tmp_path: Path) -> None:
+    """SV-6: clients compare it, and they keep the catalog's own file because the metadata log names it."""
+    table = orders(tmp_path)
+    with client_of(table) as client:
+        seen = [client.load_table("db.orders").metadata_location]
+        for number in (1, 2):
+            replace_message(table, number)
+            loaded = client.load_table("db.orders")
+            seen.append(loaded.metadata_location)
+    assert len(set(seen)) == 3
+    assert table.refresh().iceberg.metadata_location not in seen
+    logged = {entry.metadata_file for entry in loaded.metadata.metadata_log}
+    assert any(location.endswith(".metadata.json") for location in logged)
+
+
+@BOTH_VERSIONS
+def test_every_state_beside_a_writer_was_the_head(tmp_path: Path, version: int) -> None:
+    """Each read returns the rows of a head between its start and its end."""
+    table = orders(tmp_path, version)
+    states = [own_rows(table)]
+
+    def write() -> None:
+        for number in range(100, 120):
+            replace_message(table, number)
+            states.append(own_rows(table))
+
+    with client_of(table) as client, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            before = len(states) - 1
+            seen = seen_by(client)
+            # The writer may have committed a state that it has not listed yet.
+            assert seen in states[before:] or seen in (own_rows(table), *states[before:])
+        writing.result()
+        assert seen_by(client) == own_rows(table)
+
+
+def test_served_state_is_at_most_as_old_as_the_freshness(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    with client_of(table, freshness_seconds=3600) as client:
+        before = seen_by(client)
+        replace_message(table, 2)
+        assert seen_by(client) == before
+        client.load_table("db.orders").transaction().set_properties({"owner": "sales"}).commit_transaction()
+        assert seen_by(client) == own_rows(table)
+
+
+def test_conversions_are_removed_once_they_are_out_of_use(tmp_path: Path) -> None:
+    """SV-8: never the conversion of a head."""
+    table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
+    with client_of(table) as client:
+        for number in (1, 2, 11):
+            replace_message(table, number)
+            client.load_table("db.orders")
+        expired = table.refresh().maintenance.expire_snapshots(retain_last=100, older_than=0)
+        assert expired.expired_snapshots_count >= 1
+        (kept,) = staged_conversions(table.refresh().iceberg.metadata)
+        assert kept == table.snapshot_id
+        assert seen_by(client) == own_rows(table)
+    assert table.maintenance.verify(deep=True).findings == ()
+
+
+def test_server_removes_conversions_that_are_out_of_use(tmp_path: Path) -> None:
+    table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
+    tables = ServedTables(table.iceberg.catalog, 0)
+    for number in (1, 2, 11):
+        replace_message(table, number)
+        tables.load(("db", "orders"))
+    time.sleep(0.01)
+    tables.clean_up()
+    assert list(staged_conversions(table.refresh().iceberg.metadata)) == [table.snapshot_id]
+    table.catalog.drop_table("db.orders")
+    tables.clean_up()
+
+
+def test_conversions_in_use_survive_every_expiry(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    with client_of(table) as client:
+        for number in (1, 2):
+            replace_message(table, number)
+            client.load_table("db.orders")
+        table.refresh().maintenance.expire_snapshots(retain_last=1, older_than=2**60)
+        assert len(staged_conversions(table.refresh().iceberg.metadata)) == 2
+        assert seen_by(client) == own_rows(table)
+
+
+@BOTH_VERSIONS
+def test_plans_of_the_server_cover_every_snapshot_branch_and_tag(tmp_path: Path, version: int) -> None:
+    table = orders(tmp_path, version, partitioned=True)
+    replace_message(table, 1)
+    table.create_tag("monday")
+    branch = table.create_branch("aside")
+    replace_message(table, 11)
+    branch.delete_prefix({"customer": "B"})
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    with tf.serve(catalog, freshness_seconds=0) as server:
+        client = load_catalog("served", type="rest", uri=server.url, **{"scan-planning-mode": "server"})
+        served = client.load_table("db.orders")
+        for snapshot in table.refresh().iceberg.metadata.snapshots:
+            expected = own_rows(table, snapshot_id=snapshot.snapshot_id)
+            assert sorted_rows(served.scan(snapshot_id=snapshot.snapshot_id).to_arrow()) == expected
+        filtered = served.scan("customer = 'B' and order > 3").to_arrow()
+        assert sorted_rows(filtered) == own_rows(table, where="customer = 'B' AND \"order\" > 3")
+
+
+def test_plan_of_many_files_comes_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tableformat.server.routes.plans._PAGE_TASKS", 2)
+    table = orders(tmp_path, partitioned=True)
+    with client_of(table) as client:
+        client.properties["scan-planning-mode"] = "server"
+        assert seen_by(client) == own_rows(table)
+
+
+def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    table.append(rows(("C", 1, "new")))
+    reports: list[Any] = []
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    with tf.serve(catalog) as server:
+        catalog.report_to(reports.append)
+        table.catalog.report_to(reports.append)
+        table.scan(where="customer = 'C'").to_arrow()
+        (own,) = reports
+        answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json=own.to_dict(), timeout=10)
+        assert answer.status_code == 204
+        assert reports[1].to_dict() == own.to_dict()
+        answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json={"a": 1}, timeout=10)
+        assert answer.status_code == 400
+    assert len(reports) == 2
