@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from pyiceberg.schema import Schema
+from typing import Final
+
+from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from tableformat.errors import InvalidArgumentError
+
+_FIRST_VERSION: Final = 3
 
 
 def with_defaults_of(given: Schema, fresh: Schema) -> Schema:
     """The schema `fresh` with the initial and write defaults of `given`, which differs in field ids only."""
     fields = _fields(given.as_struct(), fresh.as_struct())
     return Schema(*fields, schema_id=fresh.schema_id, identifier_field_ids=fresh.identifier_field_ids)
+
+
+def refuse_early_defaults(schema: Schema, format_version: int) -> None:
+    """Raise InvalidArgumentError if a column has an initial default before version 3, whose readers would not apply
+    it."""
+    if format_version >= _FIRST_VERSION:
+        return
+    for field in index_by_id(schema).values():
+        if field.initial_default is not None:
+            raise InvalidArgumentError(
+                f"Invalid initial default for {field.name}: it needs format version {_FIRST_VERSION}, and the table is "
+                f"of version {format_version}."
+            )
 
 
 def _fields(given: StructType, fresh: StructType) -> list[NestedField]:

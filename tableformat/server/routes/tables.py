@@ -23,7 +23,7 @@ from tableformat.reports.report import parse_report
 from tableformat.reports.reporting import send
 from tableformat.server.answers import json_answer, nothing, text_answer
 from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
-from tableformat.server.column_defaults import with_defaults_of
+from tableformat.server.column_defaults import refuse_early_defaults, with_defaults_of
 from tableformat.server.context import ServerContext
 from tableformat.server.requests import ApiRequest, identifier_of, page_of
 from tableformat.server.routes.names import check_free, check_free_for
@@ -68,6 +68,7 @@ def _staged(server: ServerContext, identifier: Identifier, body: dict[str, Any])
         {str(name): str(value) for name, value in (body.get("properties") or {}).items()},
     )
     staged = cast(StagedTable, creation._table)
+    refuse_early_defaults(schema, staged.metadata.format_version)
     staged.metadata = staged.metadata.model_copy(
         update={"schemas": [with_defaults_of(schema, fresh) for fresh in staged.metadata.schemas]}
     )

@@ -37,6 +37,7 @@ def commit(*updates: dict[str, Any]) -> dict[str, Any]:
 
 
 TABLE = "namespaces/db/tables/t"
+DEFAULT = {"id": 1, "name": "a", "type": "long", "required": False, "initial-default": 5}
 CASES: dict[str, tuple[str, str, Any, tuple[int, str | None]]] = {
     "no table": ("GET", "namespaces/db/tables/no", None, (404, "NoSuchTableException")),
     "no table to ask for": ("HEAD", "namespaces/db/tables/no", None, (404, None)),
@@ -53,6 +54,12 @@ CASES: dict[str, tuple[str, str, Any, tuple[int, str | None]]] = {
     ),
     "no JSON object": ("POST", TABLE, [], (400, "IllegalArgumentException")),
     "field is missing": ("POST", "namespaces/db/tables", {"name": "x"}, (400, "BadRequestException")),
+    "default value in version 2": (
+        "POST",
+        "namespaces/db/tables",
+        {"name": "x", "schema": {"type": "struct", "fields": [DEFAULT]}},
+        (400, "IllegalArgumentException"),
+    ),
     "unknown update": ("POST", TABLE, commit({"action": "paint"}), (400, "BadRequestException")),
     "unknown snapshot": (
         "POST",
