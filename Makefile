@@ -29,7 +29,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-clickhouse test-dbt test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
+.PHONY: help setup demo check test test-clickhouse test-dbt test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
 
 help:
@@ -46,6 +46,7 @@ help:
 	@echo "make test-served  Spark, DuckDB and Trino on the server's tables; 1.5 GB, needs Maven; Trino needs TRINO_JAVA_HOME"
 	@echo "make test-dbt     the dbt project of the guide on the Spark catalog; 500 MB"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
+	@echo "make test-rest-suite  Iceberg's compiled tests of catalogs on tableformat serve; needs Maven and a JDK; two minutes"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
@@ -152,6 +153,13 @@ test-iceberg-suite: setup .spark-4.1/.ready build/iceberg-suite/jars/.ready
 	$(BIN)/python tests/iceberg_suite/run_suite.py $(CLASSES)
 
 build/iceberg-suite/jars/.ready: tests/iceberg_suite/pom.xml
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+test-rest-suite: setup build/rest-suite/jars/.ready
+	$(BIN)/python tests/rest_suite/run_rest_suite.py $(CLASSES)
+
+build/rest-suite/jars/.ready: tests/rest_suite/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 

@@ -17,8 +17,14 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import Identifier
 
+from tableformat.commit.assigned_ids import with_assigned_ids
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
-from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
+from tableformat.commit.metadata_update import (
+    apply_updates,
+    is_upgrade_to_v3,
+    upgraded_to_v3,
+    with_fields_of_version_1,
+)
 from tableformat.errors import InvalidArgumentError
 from tableformat.properties import is_synced
 from tableformat.storage.location_provider import location_provider
@@ -48,9 +54,12 @@ def created_table(
 ) -> StagedTable:
     """A new table from the updates of its creation. For version 3, the updates from the first snapshot on are applied
     here."""
+    updates = with_assigned_ids(catalog._empty_table_metadata(), updates)
     build = partial(MetastoreCatalog._update_and_stage_table, catalog, None, identifier, requirements)
     if not any(map(is_upgrade_to_v3, updates)):
-        return build(updates)
+        staged = build(updates)
+        staged.metadata = with_fields_of_version_1(staged.metadata)
+        return staged
     places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
     first_snapshot = next(places, len(updates))
     staged = build(

@@ -16,7 +16,12 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    RemovePartitionSpecsUpdate,
+    RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
+    RemoveSchemasUpdate,
     RemoveSnapshotsUpdate,
+    RemoveStatisticsUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
     UpgradeFormatVersionUpdate,
@@ -25,8 +30,10 @@ from pyiceberg.table.update import (
     _update_table_metadata_log,
 )
 
+from tableformat.commit.assigned_ids import with_assigned_ids
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.metadata.staged_conversions import source_of
 
 
@@ -37,6 +44,7 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
     snapshot was made for an older state of the table.
     """
     refuse_stale_snapshots(base, updates)
+    updates = with_assigned_ids(base, updates)
     context = _TableMetadataUpdateContext()
     metadata = base
     for update in updates:
@@ -56,7 +64,16 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
         metadata = metadata.model_copy(update={"last_updated_ms": _now_ms()})
     metadata.spec().check_compatible(metadata.schema())
     metadata.sort_order().check_compatible(metadata.schema())
-    return metadata
+    return with_fields_of_version_1(metadata)
+
+
+def with_fields_of_version_1(metadata: TableMetadata) -> TableMetadata:
+    """The metadata; in version 1 with the current schema and the default spec in the fields that readers of version 1
+    have for them. PyIceberg 0.12 leaves these fields as they are."""
+    if not isinstance(metadata, TableMetadataV1):
+        return metadata
+    spec = [field.model_dump() for field in metadata.spec().fields]
+    return metadata.model_copy(update={"schema_": metadata.schema(), "partition_spec": spec})
 
 
 def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetadataUpdateContext) -> TableMetadata:
@@ -68,10 +85,33 @@ def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetada
         case SetSnapshotRefUpdate():
             changed = _with_ref(metadata, update, context.is_added_snapshot(update.snapshot_id))
         case _:
-            return _apply_table_update(update, metadata, context)
+            known = _of_what_is_there(update, metadata)
+            return metadata if known is None else _apply_table_update(known, metadata, context)
     if changed is not metadata:
         context.add_update(update)
     return changed
+
+
+def _of_what_is_there(update: TableUpdate, metadata: TableMetadata) -> TableUpdate | None:
+    """CP-92: an update that removes something, without what the table does not have: another writer may have removed
+    it. None if nothing is left."""
+    match update:
+        case RemovePropertiesUpdate():
+            names = [name for name in update.removals if name in metadata.properties]
+            return update.model_copy(update={"removals": names}) if names else None
+        case RemoveSchemasUpdate():
+            ids = [each.schema_id for each in metadata.schemas if each.schema_id in update.schema_ids]
+            return update.model_copy(update={"schema_ids": ids}) if ids else None
+        case RemovePartitionSpecsUpdate():
+            ids = [each.spec_id for each in metadata.partition_specs if each.spec_id in update.spec_ids]
+            return update.model_copy(update={"spec_ids": ids}) if ids else None
+        case RemoveStatisticsUpdate():
+            return update if any(each.snapshot_id == update.snapshot_id for each in metadata.statistics) else None
+        case RemovePartitionStatisticsUpdate():
+            files = metadata.partition_statistics
+            return update if any(each.snapshot_id == update.snapshot_id for each in files) else None
+        case _:
+            return update
 
 
 def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
@@ -82,7 +122,7 @@ def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata
         "snapshots": [*metadata.snapshots, snapshot],
         # A staged conversion has the time of its source (SV-3).
         "last_updated_ms": max(metadata.last_updated_ms, snapshot.timestamp_ms),
-        "last_sequence_number": snapshot.sequence_number,
+        "last_sequence_number": max(last_sequence_number(metadata), snapshot.sequence_number or 0),
     }
     if isinstance(metadata, TableMetadataV3):
         changes["next_row_id"] = (metadata.next_row_id or 0) + (snapshot.added_rows or 0)
@@ -136,14 +176,16 @@ def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetada
 
 def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
     """CP-2, CP-19: refuse a snapshot that must be made again. Another commit took its sequence number (in v3, its row
-    id) on any ref, or it was made before an upgrade."""
+    id) on any ref, or it was made before an upgrade. The number of a snapshot without a parent may be taken: no file of
+    an earlier snapshot is in it. Iceberg's clients replace tables so."""
     if isinstance(base, TableMetadataV1):
         return
     for update in updates:
         if not isinstance(update, AddSnapshotUpdate):
             continue
         snapshot = update.snapshot
-        if snapshot.sequence_number is not None and snapshot.sequence_number <= base.last_sequence_number:
+        is_taken = snapshot.sequence_number is not None and snapshot.sequence_number <= base.last_sequence_number
+        if is_taken and snapshot.parent_snapshot_id is not None:
             raise CommitFailedException(
                 f"sequence number {snapshot.sequence_number} is taken; the table is at {base.last_sequence_number}"
             )

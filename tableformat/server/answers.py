@@ -38,7 +38,6 @@ _ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((iceberg.NamespaceNotEmptyError,), 409, "NamespaceNotEmptyException"),
     ((iceberg.CommitStateUnknownException, errors.CommitStateUnknownError), 500, "CommitStateUnknownException"),
     ((iceberg.CommitFailedException, errors.CommitConflictError), 409, "CommitFailedException"),
-    ((errors.SnapshotNotFoundError,), 404, "NoSuchSnapshotException"),
     ((errors.ReadOnlyLakeError, iceberg.ForbiddenError), 403, "ForbiddenException"),
     ((errors.UnsupportedFeatureError, NotImplementedError), 406, "UnsupportedOperationException"),
     ((errors.StorageError,), 503, "ServiceUnavailableException"),
@@ -46,18 +45,23 @@ _ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
         (
             ModelError,
             json.JSONDecodeError,
-            errors.InvalidArgumentError,
-            iceberg.ValidationError,
-            iceberg.ValidationException,
+            KeyError,
+            TypeError,
             iceberg.BadRequestError,
         ),
         400,
         "BadRequestException",
     ),
-    ((ValueError, KeyError, TypeError), 400, "BadRequestException"),
+    ((iceberg.ValidationError, iceberg.ValidationException), 400, "ValidationException"),
+    ((errors.SnapshotNotFoundError, ValueError), 400, "IllegalArgumentException"),
+    ((errors.CorruptFileError,), 500, "CorruptFileException"),
     ((OSError,), 503, "ServiceUnavailableException"),
 )
 """Error types, most specific first -> status and the name of the exception that Iceberg's Java client raises."""
+
+
+_UNTYPED: Final = (ValueError, KeyError, TypeError)
+"""Most are faults of a request. They are logged, because they may be faults of the server."""
 
 
 class RefusedRequestError(Exception):
@@ -81,10 +85,14 @@ def described(error: Exception) -> tuple[int, str, str]:
     """The status, the kind and the message that a client gets for an error. Errors of the server are logged."""
     if isinstance(error, RefusedRequestError):
         return error.status, error.kind, str(error)
+    if isinstance(error, errors.CorruptFileError) and isinstance(error.__cause__, FileNotFoundError):
+        return 404, "NotFoundException", str(error)
     for types, status, kind in _ANSWERS:
         if isinstance(error, types):
             if status >= 500:
                 logger.warning("a request failed", exc_info=error)
+            elif type(error) in _UNTYPED:
+                logger.info("a request was refused", exc_info=error)
             return status, kind, _message(error)
     logger.error("a request failed", exc_info=error)
     return 500, "InternalServerError", "the server failed; its log has the reason"

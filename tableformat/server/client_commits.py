@@ -10,23 +10,47 @@ A client that committed on the conversion of an older head gets a conflict, whic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
+    AssertTableUUID,
     RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
 
-from tableformat.commit.metadata_commit import assert_ref
+from tableformat.commit.metadata_commit import assert_ref, no_ref_came
+from tableformat.commit.rest_catalog import is_rest
+from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.staged_conversions import source_of, staged_conversions
+
+_COMPARED_IDS: Final = (
+    (AssertLastAssignedFieldId, "last assigned field id", "last_assigned_field_id", "last_column_id"),
+    (AssertCurrentSchemaId, "current schema", "current_schema_id", "current_schema_id"),
+    (
+        AssertLastAssignedPartitionId,
+        "last assigned partition id",
+        "last_assigned_partition_id",
+        "last_partition_id",
+    ),
+    (AssertDefaultSpecId, "default partition spec", "default_spec_id", "default_spec_id"),
+    (AssertDefaultSortOrderId, "default sort order", "default_sort_order_id", "default_sort_order_id"),
+)
+"""Requirements that compare one id: what a message calls it, its name in the requirement, and in the metadata."""
 
 
 def catalog_commit(
@@ -47,6 +71,56 @@ def catalog_commit(
     head_is = assert_ref(MAIN_BRANCH, head_id)
     others = tuple(each for each in required if not _is_about_main(each))
     return (*others, head_is), (_main_to(metadata, staged), *known)
+
+
+def check_requirements(metadata: TableMetadata, requirements: Sequence[TableRequirement]) -> None:
+    """Raise CommitFailedException if the table is not in the state that the client requires. The messages are those of
+    Iceberg's Java library, which some clients search."""
+    for requirement in requirements:
+        problem = _unmet(metadata, requirement)
+        if problem is not None:
+            raise CommitFailedException(f"Requirement failed: {problem}")
+
+
+def for_catalog(table: Table, requirements: Sequence[TableRequirement]) -> tuple[TableRequirement, ...]:
+    """Checked requirements, as the catalog of the table checks them again.
+
+    PyIceberg 0.12 refuses every branch but `main` in a table without snapshots. There the catalog checks that the table
+    has no ref.
+    """
+    if table.metadata.snapshots or is_rest(table.catalog):
+        return tuple(requirements)
+    others = tuple(each for each in requirements if not isinstance(each, AssertRefSnapshotId))
+    return others if len(others) == len(requirements) else (*others, *no_ref_came(table))
+
+
+def _unmet(metadata: TableMetadata, requirement: TableRequirement) -> str | None:
+    if isinstance(requirement, AssertCreate):
+        return "table already exists"
+    if isinstance(requirement, AssertTableUUID):
+        return _difference("UUID does not match: expected", metadata.table_uuid, requirement.uuid)
+    if isinstance(requirement, AssertRefSnapshotId):
+        return _unmet_ref(metadata, requirement)
+    for kind, subject, stated, known in _COMPARED_IDS:
+        if isinstance(requirement, kind):
+            return _difference(
+                f"{subject} changed: expected id", getattr(requirement, stated), getattr(metadata, known)
+            )
+    raise InvalidArgumentError(f"requirement {requirement.type!r} is unknown.")
+
+
+def _unmet_ref(metadata: TableMetadata, requirement: AssertRefSnapshotId) -> str | None:
+    ref, wanted = metadata.refs.get(requirement.ref), requirement.snapshot_id
+    if ref is None:
+        return None if wanted is None else f"branch or tag {requirement.ref} is missing, expected {wanted}"
+    kind = ref.snapshot_ref_type.value
+    if wanted is None:
+        return f"{kind} {requirement.ref} was created concurrently"
+    return _difference(f"{kind} {requirement.ref} has changed: expected id", wanted, ref.snapshot_id)
+
+
+def _difference(expected: str, wanted: object, found: object) -> str | None:
+    return None if wanted == found else f"{expected} {wanted} != {found}"
 
 
 def _needs_conversion(

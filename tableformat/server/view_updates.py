@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,7 +22,7 @@ _HISTORY_SIZE_DEFAULT: Final = 10
 
 def new_view(schema: Schema, version: Mapping[str, Any], properties: Mapping[str, str]) -> ViewMetadata:
     """The metadata of a new view, without its location."""
-    first = ViewVersion.model_validate({**version, "schema-id": 0, "version-id": 1})
+    first = _version({**version, "schema-id": 0, "version-id": 1})
     return ViewMetadata.model_validate(
         {
             "view-uuid": str(uuid.uuid4()),
@@ -59,14 +60,13 @@ def updated_view(metadata: ViewMetadata, updates: Sequence[Mapping[str, Any]]) -
             entry = {"version-id": pending.current_id, "timestamp-ms": time.time_ns() // 1_000_000}
             log.append(ViewHistoryEntry.model_validate(entry))
     versions = _retained(pending.versions, pending.current_id, pending.properties)
-    known = {version.version_id for version in versions}
     return metadata.model_copy(
         update={
             **pending.fields,
             "schemas": pending.schemas,
             "versions": versions,
             "current_version_id": pending.current_id,
-            "version_log": [entry for entry in log if entry.version_id in known],
+            "version_log": _logged(log, versions),
             "properties": pending.properties,
         }
     )
@@ -127,13 +127,30 @@ def _add_version(versions: list[ViewVersion], stated: Mapping[str, Any], added_s
     """The id of the version. A version that differs only in id and time is used again."""
     schema_id = added_schema_id if stated["schema-id"] == _LAST_ADDED else stated["schema-id"]
     version_id = max(version.version_id for version in versions) + 1
-    made = ViewVersion.model_validate({**stated, "schema-id": schema_id, "version-id": version_id})
+    made = _version({**stated, "schema-id": schema_id, "version-id": version_id})
     for known in versions:
         same = {"version_id": known.version_id, "timestamp_ms": known.timestamp_ms}
         if made.model_copy(update=same) == known:
             return known.version_id
     versions.append(made)
     return version_id
+
+
+def _version(stated: Mapping[str, Any]) -> ViewVersion:
+    """Parse a version. Raises InvalidArgumentError if it has two queries of one dialect."""
+    version = ViewVersion.model_validate(stated)
+    dialects = Counter(each.root.dialect.lower() for each in version.representations)
+    for dialect, count in dialects.items():
+        if count > 1:
+            raise InvalidArgumentError(f"Invalid view version: Cannot add multiple queries for dialect {dialect}")
+    return version
+
+
+def _logged(log: Sequence[ViewHistoryEntry], versions: Sequence[ViewVersion]) -> list[ViewHistoryEntry]:
+    """The entries after the last one whose version was removed: a log has no gap."""
+    known = {version.version_id for version in versions}
+    gone = [place for place, entry in enumerate(log) if entry.version_id not in known]
+    return list(log[gone[-1] + 1 :] if gone else log)
 
 
 def _retained(versions: Sequence[ViewVersion], current_id: int, properties: Mapping[str, str]) -> list[ViewVersion]:

@@ -42,19 +42,22 @@ def compile_all() -> str:
     return os.pathsep.join(path)
 
 
-def run(class_path: str, classes: Sequence[str], results: Path) -> None:
-    """Run the classes, some a process; `results` gets a line of JSON for each invocation, and one for each class."""
+def run(command: Sequence[str], classes: Sequence[str], results: Path) -> None:
+    """Run the classes, some a process; `results` gets a line of JSON for each invocation, and one for each class.
+
+    `command` starts Java with a main class that gets the file of results and the classes (`ClassRunner`).
+    """
     waiting = list(classes)
     while waiting:
         batch = waiting[:CLASSES_A_PROCESS]
         log = results.with_suffix(".log")
         with log.open("ab") as sink, suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                _command(class_path, results, batch),
+                [*command, str(results), *batch],
                 stdout=sink,
                 stderr=sink,
                 env=_environment(),
-                cwd=BUILD,
+                cwd=results.parent,
                 timeout=SECONDS_A_CLASS * len(batch),
                 check=False,
             )
@@ -73,7 +76,8 @@ def lines(results: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, results.read_text().splitlines())
 
 
-def _command(class_path: str, results: Path, classes: Sequence[str]) -> list[str]:
+def spark_command(class_path: str) -> list[str]:
+    """Starts the suite of Spark tests."""
     scratch = BUILD / "lakes"
     scratch.mkdir(exist_ok=True)
     settings = {
@@ -99,8 +103,6 @@ def _command(class_path: str, results: Path, classes: Sequence[str]) -> list[str
         "-cp",
         class_path,
         "tableformat.suite.RunSuite",
-        str(results),
-        *classes,
     ]
 
 

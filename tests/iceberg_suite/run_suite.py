@@ -79,7 +79,7 @@ def main() -> None:
         parser.error(f"not in {CLASSES.name}: {', '.join(sorted(unknown))}")
     if arguments.earlier is None:
         arguments.results.unlink(missing_ok=True)
-        java_process.run(java_process.compile_all(), chosen, arguments.results.resolve())
+        java_process.run(java_process.spark_command(java_process.compile_all()), chosen, arguments.results.resolve())
     results = results_of(java_process.lines(arguments.earlier or arguments.results))
     if arguments.write_other_errors:
         write_other_errors(results)

@@ -30,6 +30,7 @@ from tableformat.catalogs.views.view_metadata import (
 from tableformat.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    CorruptFileError,
     MovedLakeError,
     NamespaceNotFoundError,
     UnsupportedFeatureError,
@@ -37,6 +38,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name
+from tableformat.properties import may_remove_files
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
 
@@ -70,8 +72,11 @@ class SqlViews:
         row = self._row(identifier)
         if row is None:
             return None
-        location = row[0]
-        return _StoredView(identifier, parse_view(read_bytes(self._io(location), location), location), location)
+        return _StoredView(identifier, self.metadata_at(row[0]), row[0])
+
+    def metadata_at(self, location: str) -> ViewMetadata:
+        """Read a metadata file. Raises CorruptFileError if it is not one of a view."""
+        return parse_view(read_bytes(self._io(location), location), location)
 
     def create(
         self,
@@ -80,7 +85,7 @@ class SqlViews:
         properties: Mapping[str, str],
         location: str | None = None,
     ) -> View:
-        _check_properties(properties)
+        check_view_properties(properties)
         self._check_new(identifier)
         root = location.rstrip("/") if location else self._new_location(identifier)
         return self._insert(identifier, new_metadata(definition, root, properties))
@@ -109,7 +114,7 @@ class SqlViews:
         self.refuse_change(view)
         # Properties that another writer left are kept unchecked; changed properties are checked.
         before = view.metadata.properties
-        _check_properties({name: value for name, value in properties.items() if before.get(name) != value})
+        check_view_properties({name: value for name, value in properties.items() if before.get(name) != value})
         return self.put(view, replaced_metadata(view.metadata, definition, properties))
 
     def put(self, view: View, metadata: ViewMetadata) -> View:
@@ -149,17 +154,25 @@ class SqlViews:
             raise ViewNotFoundError(f"no view {identifier_text(identifier)!r}.")
 
     def drop(self, identifier: Identifier) -> bool:
-        """Drop the view and remove its metadata files."""
+        """Drop the view and remove its metadata files. They stay if its property `gc.enabled` is false, or if they
+        cannot be read."""
         row = self._row(identifier)
         if row is None:
             return False
         self._refuse_read_only()
+        removes_files = self._may_remove_files(row[0])
         with self._catalog.engine.begin() as connection:
             dropped = connection.execute(delete(IcebergTables).where(*self._is(identifier))).rowcount > 0
         for file in row:
-            if dropped and file is not None:
+            if dropped and removes_files and file is not None:
                 self._remove(file)
         return dropped
+
+    def _may_remove_files(self, location: str) -> bool:
+        try:
+            return may_remove_files(self.metadata_at(location).properties)
+        except (CorruptFileError, OSError):
+            return False
 
     def refuse_change(self, view: View) -> None:
         """LK-4, LK-5: the same as for tables."""
@@ -266,8 +279,8 @@ def _version_of(file: str) -> int:
     return int(number) if number.isdecimal() else -1
 
 
-def _check_properties(properties: Mapping[str, str]) -> None:
-    """Raises UnsupportedFeatureError for another location or codec of the metadata: only one of each is supported."""
+def check_view_properties(properties: Mapping[str, str]) -> None:
+    """Raise UnsupportedFeatureError for another location or codec of the metadata: only one of each is supported."""
     if _METADATA_PATH in properties or properties.get(_METADATA_CODEC, "gzip").lower() != "gzip":
         raise UnsupportedFeatureError(
             f"a view's metadata is compressed by gzip and lies in its location: leave out {_METADATA_PATH!r} and "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyiceberg.exceptions import NamespaceNotEmptyError, NoSuchNamespaceError
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError
 from pyiceberg.typedef import Identifier
 from starlette.responses import Response
 
+from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.new_names import check_new_name
 from tableformat.server.answers import json_answer, nothing, refusal
 from tableformat.server.context import ServerContext
@@ -29,6 +31,9 @@ def _create(server: ServerContext, request: ApiRequest) -> Response:
     namespace = namespace_of("\x1f".join(map(str, body["namespace"])))
     properties = {str(name): str(value) for name, value in (body.get("properties") or {}).items()}
     check_new_name(namespace, "namespace")
+    _refuse_dots(server, namespace)
+    if server.catalog.iceberg.namespace_exists(namespace):
+        raise NamespaceAlreadyExistsError(f"Namespace already exists: {'.'.join(namespace)}")
     server.catalog.iceberg.create_namespace(namespace, properties)
     return json_answer({"namespace": list(namespace), "properties": properties})
 
@@ -62,6 +67,15 @@ def _drop(server: ServerContext, request: ApiRequest) -> Response:
         raise NamespaceNotEmptyError(f"Namespace {'.'.join(namespace)} is not empty.")
     catalog.iceberg.drop_namespace(namespace)
     return nothing()
+
+
+def _refuse_dots(server: ServerContext, namespace: Identifier) -> None:
+    """SQL catalogs store the levels of a namespace joined by dots, so that a level with a dot would be two levels."""
+    if isinstance(server.catalog.iceberg, SqlCatalog) and any("." in level for level in namespace):
+        raise InvalidArgumentError(
+            f"a level of a namespace in this catalog cannot have a dot: {'.'.join(namespace)!r:.200}. Send the levels "
+            "one by one."
+        )
 
 
 def check_exists(server: ServerContext, namespace: Identifier) -> None:

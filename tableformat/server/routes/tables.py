@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table import CommitTableRequest, CreateTableTransaction, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate
@@ -22,9 +22,11 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.reports.report import parse_report
 from tableformat.reports.reporting import send
 from tableformat.server.answers import json_answer, nothing, text_answer
-from tableformat.server.client_commits import catalog_commit
+from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
+from tableformat.server.column_defaults import refuse_early_defaults, with_defaults_of
 from tableformat.server.context import ServerContext
 from tableformat.server.requests import ApiRequest, identifier_of, page_of
+from tableformat.server.routes.names import check_free, check_free_for
 from tableformat.server.routes.namespaces import check_exists
 from tableformat.server.routes.route import Route
 from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
@@ -45,22 +47,32 @@ def _create(server: ServerContext, request: ApiRequest) -> Response:
     body = request.json()
     identifier = (*request.namespace, str(body["name"]))
     check_exists(server, request.namespace)
-    _check_free(server, identifier)
-    spec, order = body.get("partition-spec"), body.get("write-order")
-    backend = server.catalog.iceberg
-    creation = backend.create_table_transaction(
+    check_free(server, identifier, "Table")
+    staged = _staged(server, identifier, body)
+    if body.get("stage-create"):
+        return text_answer(table_result(metadata_text(staged.metadata), None, _config(server)))
+    with creation_without_answer(server.catalog.iceberg, ".".join(identifier)):
+        CreateTableTransaction(staged).commit_transaction()
+    return _loaded(server, server.tables.load(identifier))
+
+
+def _staged(server: ServerContext, identifier: Identifier, body: dict[str, Any]) -> StagedTable:
+    """A new table that is not in the catalog yet. Its schema has new field ids, and the defaults of the request."""
+    schema, spec, order = Schema.model_validate(body["schema"]), body.get("partition-spec"), body.get("write-order")
+    creation = server.catalog.iceberg.create_table_transaction(
         identifier,
-        Schema.model_validate(body["schema"]),
+        schema,
         body.get("location"),
         PartitionSpec.model_validate(spec) if spec else UNPARTITIONED_PARTITION_SPEC,
         SortOrder.model_validate(order) if order else UNSORTED_SORT_ORDER,
         {str(name): str(value) for name, value in (body.get("properties") or {}).items()},
     )
-    if body.get("stage-create"):
-        return text_answer(table_result(metadata_text(creation.table_metadata), None, _config(server)))
-    with creation_without_answer(backend, ".".join(identifier)):
-        creation.commit_transaction()
-    return _loaded(server, server.tables.load(identifier))
+    staged = cast(StagedTable, creation._table)
+    refuse_early_defaults(schema, staged.metadata.format_version)
+    staged.metadata = staged.metadata.model_copy(
+        update={"schemas": [with_defaults_of(schema, fresh) for fresh in staged.metadata.schemas]}
+    )
+    return staged
 
 
 def _register(server: ServerContext, request: ApiRequest) -> Response:
@@ -69,6 +81,7 @@ def _register(server: ServerContext, request: ApiRequest) -> Response:
         raise UnsupportedFeatureError("a table that exists cannot be registered again. Drop it first.")
     identifier = (*request.namespace, str(body["name"]))
     check_exists(server, request.namespace)
+    check_free(server, identifier, "Table")
     server.catalog.register_table(identifier, str(body["metadata-location"]))
     return _loaded(server, server.tables.load(identifier))
 
@@ -114,10 +127,9 @@ def _send(server: ServerContext, identifier: Identifier, commit: CommitTableRequ
     for attempt in range(1, _ATTEMPTS + 1):
         table = backend.load_table(identifier)
         requirements, updates = catalog_commit(table.metadata, commit.requirements, commit.updates)
-        for requirement in requirements:
-            requirement.validate(table.metadata)
+        check_requirements(table.metadata, requirements)
         try:
-            backend.commit_table(table, requirements, updates)
+            backend.commit_table(table, for_catalog(table, requirements), updates)
         except CommitFailedException:
             if attempt == _ATTEMPTS:
                 raise
@@ -129,14 +141,16 @@ def _create_staged(server: ServerContext, identifier: Identifier, commit: Commit
     """Create the table that a client built from a staged creation."""
     check_exists(server, identifier[:-1])
     check_new_name(identifier, "table")
-    _check_free(server, identifier)
+    if server.catalog.iceberg.table_exists(identifier):
+        raise CommitFailedException("Requirement failed: table already exists")
+    check_free(server, identifier, "Table")
     backend = server.catalog.iceberg
     # PyIceberg's catalogs take the name from the table, and build its metadata from the updates.
     unborn = Table(identifier, _no_metadata(), "", load_file_io(dict(backend.properties)), backend)
     try:
         backend.commit_table(unborn, commit.requirements, commit.updates)
     except TableAlreadyExistsError as error:
-        raise CommitFailedException(f"Requirement failed: table {'.'.join(identifier)} exists already") from error
+        raise CommitFailedException("Requirement failed: table already exists") from error
 
 
 def _no_metadata() -> TableMetadata:
@@ -151,20 +165,13 @@ def _no_metadata() -> TableMetadata:
     )
 
 
-def _check_free(server: ServerContext, identifier: Identifier) -> None:
-    if server.catalog.iceberg.table_exists(identifier):
-        raise TableAlreadyExistsError(f"Table already exists: {'.'.join(identifier)}")
-    if server.catalog.views.load(identifier) is not None:
-        raise TableAlreadyExistsError(f"View with same name already exists: {'.'.join(identifier)}")
-
-
 def _rename(server: ServerContext, request: ApiRequest) -> Response:
     body = request.json()
     source, destination = identifier_of(body["source"]), identifier_of(body["destination"])
     check_exists(server, destination[:-1])
     if not server.catalog.iceberg.table_exists(source):
         raise NoSuchTableError(f"Table does not exist: {'.'.join(source)}")
-    _check_free(server, destination)
+    check_free_for(server, source, destination)
     server.catalog.rename_table(source, destination)
     return nothing()
 

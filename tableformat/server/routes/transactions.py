@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tableformat.commit.together import TableRequest, commit_together
 from tableformat.server.answers import nothing
-from tableformat.server.client_commits import catalog_commit
+from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
 from tableformat.server.context import ServerContext
 from tableformat.server.requests import ApiRequest, identifier_of
 from tableformat.server.routes.route import Route
@@ -28,9 +28,8 @@ def _commit(server: ServerContext, request: ApiRequest) -> Response:
         for identifier, commit in commits:
             table = backend.load_table(identifier)
             requirements, updates = catalog_commit(table.metadata, commit.requirements, commit.updates)
-            for requirement in requirements:
-                requirement.validate(table.metadata)
-            requests.append(TableRequest(table, requirements, updates))
+            check_requirements(table.metadata, requirements)
+            requests.append(TableRequest(table, for_catalog(table, requirements), updates))
         try:
             commit_together(backend, requests)
         except CommitFailedException:
