@@ -49,6 +49,7 @@ def moved_positions(positions: PositionSet, erased: PositionSet) -> PositionSet:
     """MT-114: the positions in a file that is written again without the erased rows.
 
     >>> import numpy as np
+    >>> from tableformat.deletes.positions import PositionSet
     >>> before, erased = (PositionSet.from_array(np.array(each)) for each in ([0, 2, 5, 6], [1, 5]))
     >>> moved_positions(before, erased).to_array().tolist()
     [0, 1, 4]
