@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
     from tableformat.maintenance.conversion.convert_deletes import ConvertResult
+    from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.operations.catalog_transaction import CatalogTransaction
     from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
@@ -34,6 +35,7 @@ __all__ = [
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "ErasureCertificate",
     "OpenTelemetryReporter",
     "RangePartitions",
     "Scan",
@@ -60,6 +62,7 @@ _HOMES = {
     "open_catalog": "catalogs.open_catalog",
     "Changes": "changes.changes",
     "ConvertResult": "maintenance.conversion.convert_deletes",
+    "ErasureCertificate": "maintenance.erasure.certificate",
     "CatalogTransaction": "operations.catalog_transaction",
     "CommitResult": "operations.drafts.result",
     "StagedWrite": "operations.staged_write",

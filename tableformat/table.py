@@ -38,6 +38,7 @@ from tableformat.table_commits import TableCommits
 from tableformat.write.rows.rows import as_reader
 
 if TYPE_CHECKING:
+    from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.maintenance.maintenance import Maintenance
     from tableformat.maintenance.verification.findings import VerifyResult
     from tableformat.operations.merging.builder import Merge
@@ -92,17 +93,23 @@ class Table(TableCommits):
         return TableRangePartitions(self.iceberg, self.branch)
 
     def verify(
-        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        deep: bool = False,
+        snapshot_id: int | None = None,
+        erased: ErasureCertificate | None = None,
+        progress: Progress | None = None,
     ) -> VerifyResult:
         """Check that every file, count, bound, order and checksum matches the metadata, for all retained snapshots or
-        for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files.
+        for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files. With
+        `erased`, the certificate of `maintenance.erase`, every file is also searched for the erased rows.
 
         The table is not changed. `maintenance.repair()` fixes the findings that can be fixed without losing anything.
 
         >>> table.verify(deep=True).is_clean
         True
         """
-        return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
+        return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, erased=erased, progress=progress)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tableformat.catalogs.heads import Heads
     from tableformat.catalogs.relocate_lake import RelocateResult
     from tableformat.filters.predicate import Where
+    from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.metadata.arrow_schema import TableSchema
     from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.options import CommitKeywords
@@ -452,6 +453,35 @@ class Catalog(CatalogNames):
             locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).purge(locations)
+
+    def erase(
+        self,
+        rows: Mapping[str, Any],
+        *,
+        everywhere: bool = True,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ErasureCertificate:
+        """Erase rows from all snapshots of several tables, for example all data of a person, with one certificate.
+
+        `rows` names the tables. Each value is a prefix of the key of its table, several prefixes, or a filter as SQL
+        text or as an expression. All tables change in one transaction of the catalog. Otherwise like
+        `table.maintenance.erase`. Loaded handles see the result after `refresh()`.
+
+        >>> certificate = catalog.erase({"db.calendars": {"id1": "A"}})
+        >>> certificate.is_complete, certificate.erased_rows_count
+        (True, 2)
+        """
+        from tableformat.filters.predicate import is_filter
+        from tableformat.maintenance.erasure.erase import EraseRequest, erase
+
+        requests = []
+        for name, given in rows.items():
+            iceberg = self.load_table(name).iceberg
+            refuse_read_only(iceberg)
+            prefix, where = (None, given) if is_filter(given) else (given, None)
+            requests.append(EraseRequest(iceberg=iceberg, prefix=prefix, where=where))
+        return erase(requests, everywhere=everywhere, dry_run=dry_run, progress=progress)
 
     def relocate(
         self,

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import os
 import uuid
-import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -26,13 +24,12 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    ValidationError,
 )
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
@@ -47,19 +44,19 @@ from tableformat.catalogs.lake_directory import local_directory, make_directory,
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.metastore_metadata import created_table, next_metadata_location, write_metadata
 from tableformat.catalogs.moved_lake import LakePlace
-from tableformat.catalogs.next_version import NextVersion, removing_what_is_not_named
+from tableformat.catalogs.next_version import NextVersion, on_newest, removing_what_is_not_named
 from tableformat.catalogs.purging import purge
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
 from tableformat.catalogs.unreachable import unreachable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
+from tableformat.commit.history_change import HistoryChange
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import apply_updates
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.commit.together import TableRequest
 from tableformat.errors import (
-    CorruptFileError,
     InvalidArgumentError,
     MovedLakeError,
     ReadOnlyLakeError,
@@ -67,12 +64,10 @@ from tableformat.errors import (
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.statistics_files import accept_every_blob_type
-from tableformat.metadata.table_file import parse_table_metadata
-from tableformat.properties import inflated_bytes_max, is_synced, options_of_table
+from tableformat.metadata.table_file import quickly_parsed
+from tableformat.properties import is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
-from tableformat.storage.inflating import Inflater
 from tableformat.storage.relocated_io import RelocatedFileIO
-from tableformat.storage.storage import read_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -298,17 +293,25 @@ class EmbeddedCatalog(SqlCatalog):
         self.refuse_read_only()
         replacements = self.replacements
         try:
-            current = self.load_table(table.name())
+            newest = on_newest(TableRequest(table, requirements, updates), self.load_table)
         except NoSuchTableError:
             return super().commit_table(table, requirements, updates)
-        return self._commit([TableRequest(current, requirements, updates)], replacements)[0]
+        return self._commit([newest], replacements)[0]
 
     def commit_tables(self, requests: Sequence[TableRequest]) -> list[CommitTableResponse]:
         """LK-36: like `commit_table`, for several tables in one transaction of the database."""
         self.refuse_read_only()
         replacements = self.replacements
-        newest = [replace(each, table=self.load_table(each.table.name())) for each in requests]
+        newest = [on_newest(each, self.load_table) for each in requests]
         return self._commit(newest, replacements)
+
+    def replace_histories(self, changes: Sequence[HistoryChange]) -> list[CommitTableResponse]:
+        """LK-38: set the tables to metadata whose former snapshots have other files, all tables or none. Files are not
+        removed. Raises CommitFailedException if a table has changed since it was loaded; then nothing was applied."""
+        self.refuse_read_only()
+        versions = [self._version(each.table, each.metadata) for each in changes]
+        self._set(versions)
+        return [each.response for each in versions]
 
     def _commit(self, requests: Sequence[TableRequest], replacements: int) -> list[CommitTableResponse]:
         """`requests` have the tables in their current state in the catalog."""
@@ -317,6 +320,15 @@ class EmbeddedCatalog(SqlCatalog):
             # them.
             raise CommitFailedException(f"the catalog file {self.sqlite_file} was replaced by another one")
         versions = [self._next_version(each) for each in requests]
+        self._set(versions)
+        for each in versions:
+            if each.is_new:
+                before = each.current
+                remove_logged_out_metadata(each.io, before.metadata, each.metadata, before.metadata_location)
+        return [each.response for each in versions]
+
+    def _set(self, versions: Sequence[NextVersion]) -> None:
+        """Write the new metadata files, and set the catalog to them if there are any."""
         changed = [each for each in versions if each.is_new]
         if changed:
             synced = any(is_synced(each.metadata.properties) for each in changed)
@@ -326,8 +338,6 @@ class EmbeddedCatalog(SqlCatalog):
                 self.point_to([each.swap for each in versions], synced=synced)
         for each in changed:
             self._remember(each.location, each.metadata, each.io)
-            remove_logged_out_metadata(each.io, each.current.metadata, each.metadata, each.current.metadata_location)
-        return [each.response for each in versions]
 
     def _next_version(self, request: TableRequest) -> NextVersion:
         """Check the requirements of the request, and apply its updates."""
@@ -335,7 +345,9 @@ class EmbeddedCatalog(SqlCatalog):
         refuse_read_only(current)
         for requirement in request.requirements:
             requirement.validate(current.metadata)
-        metadata = apply_updates(current.metadata, current.metadata_location, request.updates)
+        return self._version(current, apply_updates(current.metadata, current.metadata_location, request.updates))
+
+    def _version(self, current: Table, metadata: TableMetadata) -> NextVersion:
         if metadata is current.metadata:
             return NextVersion(current, metadata, current.io, current.metadata_location)
         io = current.io
@@ -436,7 +448,7 @@ class EmbeddedCatalog(SqlCatalog):
         """Metadata files are immutable, so a file that this catalog has parsed or written is not parsed again."""
         known = self._parsed.get(location)
         if known is None:
-            metadata = _parse_metadata(self.file_io_of(location), location)
+            metadata = quickly_parsed(self.file_io_of(location), location)
             known = (metadata, self.file_io_of(location, metadata.properties))
             self._remember(location, *known)
         return known
@@ -452,14 +464,3 @@ class EmbeddedCatalog(SqlCatalog):
 
     def _remember(self, location: str, metadata: TableMetadata, io: FileIO) -> None:
         self._parsed.put(location, (metadata, io), len(metadata.snapshots) + 1)
-
-
-def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
-    data = read_bytes(io, location)
-    try:
-        text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
-        return TableMetadataUtil.parse_raw(text.decode())
-    except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
-        # This parser is slower, but its errors describe the problem.
-        parse_table_metadata(data, location, inflated_bytes_max(io.properties))
-        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import Identifier
 
 from tableformat.catalogs.table_locations import Swap
+from tableformat.commit.history_change import refuse_rewritten_parents
+from tableformat.commit.together import TableRequest
 from tableformat.errors import StorageError
 from tableformat.storage.storage import delete_if_present
 
@@ -40,6 +43,14 @@ class NextVersion:
     def response(self) -> CommitTableResponse:
         """The response after the change."""
         return CommitTableResponse.model_validate({"metadata": self.metadata, "metadata-location": self.location})
+
+
+def on_newest(request: TableRequest, load: Callable[[Identifier], Table]) -> TableRequest:
+    """The request for the current state of its table. Raises CommitFailedException if the history was written again
+    since the request was made (CP-91)."""
+    current = load(request.table.name())
+    refuse_rewritten_parents(request.table.metadata, current.metadata, request.updates)
+    return replace(request, table=current)
 
 
 @contextmanager

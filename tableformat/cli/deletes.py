@@ -74,10 +74,10 @@ def delete_prefix(
     if bool(prefix) == (source is not None):
         raise typer.BadParameter("give COLUMN=VALUE or --from FILE.")
     batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
-    texts = _assignments(prefix or [])
+    texts = assignments(prefix or [])
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    values, what = _values_given(handle, texts) if source is None else _values_of_file(handle, source)
+    values, what = values_given(handle, texts) if source is None else _values_of_file(handle, source)
     if metadata_only:
         _estimate(session, handle, handle.delete_prefix(values, dry_run="metadata"), what)
     elif dry_run:
@@ -88,7 +88,7 @@ def delete_prefix(
         _delete(session, handle, lambda: handle.delete_prefix(values, **batch), what)
 
 
-def _values_given(table: Table, texts: dict[str, str]) -> tuple[dict[str, Any], str]:
+def values_given(table: Table, texts: dict[str, str]) -> tuple[dict[str, Any], str]:
     """The values of a prefix, and the prefix as text."""
     from tableformat.display.text import literal
     from tableformat.keys.value_text import parse_value
@@ -305,7 +305,7 @@ def _range_text(names: tuple[str, ...], lower: tuple[Any, ...] | None, upper: tu
     )
 
 
-def _assignments(texts: list[str]) -> dict[str, str]:
+def assignments(texts: list[str]) -> dict[str, str]:
     """`id1=A` as name and text. Anything else is a usage error."""
     values: dict[str, str] = {}
     for text in texts:

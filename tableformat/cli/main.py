@@ -27,6 +27,7 @@ from tableformat.cli import (
     corpus,
     create,
     deletes,
+    erase,
     layers,
     load,
     maintain,
@@ -295,6 +296,7 @@ app.command("advance-window", rich_help_panel=MAINTAIN)(partitions.advance_windo
 app.command("publish", rich_help_panel=MAINTAIN)(maintain.publish)
 app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapshots)
 app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)
+app.command("erase", rich_help_panel=MAINTAIN)(erase.erase)
 app.command("relocate", rich_help_panel=MAINTAIN)(relocate.relocate)
 app.command("upgrade", rich_help_panel=MAINTAIN)(upkeep.upgrade)
 app.add_typer(corpus.app, name="corpus", rich_help_panel=TEST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +29,16 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="First drop delete files of the branch that match nothing.")
     ] = False,
+    erased: Annotated[
+        Path | None,
+        typer.Option(
+            "--erased",
+            metavar="FILE",
+            help="Also search every file for the rows of this certificate of `erase`.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     branch: BranchOption = None,
 ) -> None:
@@ -36,14 +47,16 @@ def verify(
     Ends with status 1 if a finding is an error: rows that cannot be read, or that a reader may get wrong.
     """
     from tableformat.display.verification import render_verification
+    from tableformat.maintenance.erasure.certificate import ErasureCertificate
 
     if dry_run and not repair:
         raise typer.BadParameter("without --repair nothing is changed anyway.", param_hint="--dry-run")
+    certificate = None if erased is None else ErasureCertificate.from_json(erased.read_text(encoding="utf-8"))
     session = Session.of(context)
     handle = session.writable_table(table, branch) if repair else session.table(table, branch)
     with running(session, handle, dry_run=dry_run or not repair) as progress:
         mended = handle.maintenance.repair(dry_run=dry_run, progress=progress).dropped_deletes if repair else None
-        found = handle.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
+        found = handle.verify(deep=deep, snapshot_id=snapshot_id, erased=certificate, progress=progress)
     found = _with_commands(found, session, handle)
     proofs = () if mended is None else mended.proofs
     session.output.emit(

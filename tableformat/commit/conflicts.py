@@ -27,6 +27,7 @@ from typing import Final, TypeAlias
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.history_change import ERASED
 from tableformat.commit.table_diff import (
     TableDiff,
     delete_files_removed_along,
@@ -270,7 +271,7 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
         return
     if head_id == change.planned_snapshot_id and change.kind is not ChangeKind.CONVERSION:
         return
-    found = list(_not_in_history(head, change.planned_snapshot_id))
+    found = [*_not_in_history(head, change.planned_snapshot_id), *_written_again(head, change.planned_snapshot_id)]
     if not found:
         evidence = _collect_evidence(change, head)
         asked = dict.fromkeys(_rules_to_ask(rules, evidence))
@@ -307,6 +308,15 @@ def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str
         yield f"snapshot {snapshot_id} has expired, so what happened since is not known"
     else:
         yield f"the branch was moved to where {snapshot_id} is not in its history, or snapshots in between have expired"
+
+
+def _written_again(head: SnapshotView, snapshot_id: int | None) -> Iterator[str]:
+    """CP-91: an erasure gives data files new names and positions, in all snapshots. A change that was planned before
+    names the former ones, which the difference of live files does not show."""
+    path = None if snapshot_id is None else lineage(head.metadata, head.snapshot, snapshot_id)
+    for snapshot in path or ():
+        if snapshot.summary is not None and ERASED in snapshot.summary.additional_properties:
+            yield f"rows were erased from all snapshots (by snapshot {snapshot.snapshot_id}), which rewrote files"
 
 
 def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:

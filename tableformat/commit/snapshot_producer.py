@@ -281,7 +281,7 @@ class SnapshotProducer:
                 snapshot_id=self.snapshot_id,
                 write=self._write,
             )
-            self._reusable[key] = replace(written, columns=_key_summaries(metadata, entries))
+            self._reusable[key] = replace(written, columns=key_summaries(metadata, entries))
         return self._reusable[key]
 
     def _write_list(self, base: SnapshotView, manifests: Sequence[ManifestFile], sequence_number: int) -> _WrittenList:
@@ -312,7 +312,7 @@ class SnapshotProducer:
         return location
 
 
-def _key_summaries(metadata: TableMetadata, entries: Sequence[ManifestEntry]) -> tuple[ColumnSummary, ...] | None:
+def key_summaries(metadata: TableMetadata, entries: Sequence[ManifestEntry]) -> tuple[ColumnSummary, ...] | None:
     """FM-26: column summaries of the live data files; None for delete manifests and for a table without a key."""
     schema = metadata.schema()
     columns = [schema.find_field(field_id) for field_id in sorted(schema.identifier_field_ids)]

@@ -110,6 +110,21 @@ def build_summary(change: TableChange, parent_totals: Mapping[str, int], propert
     return _summary(change.operation, {**texts, **{name: str(number) for name, number in numbers.items()}})
 
 
+def recounted(
+    summary: Summary,
+    added: Iterable[DataFile | DeleteFile],
+    removed: Iterable[DataFile | DeleteFile],
+    totals: Mapping[str, int],
+) -> dict[str, str]:
+    """The fields of a summary, with the counts of these files in place of the stated ones. No other count is added."""
+    counts = {**_count(added, added=True), **_count(removed, added=False), **totals}
+    computed = {name for pair in _TOTALS.items() for name in (pair[0], *pair[1])} | counts.keys()
+    return {
+        name: str(counts.get(name, 0)) if name in computed else text
+        for name, text in summary.additional_properties.items()
+    }
+
+
 def _summary(operation: Operation, fields: Mapping[str, str]) -> Summary:
     return Summary(operation, **fields)
 

@@ -21,6 +21,7 @@ from tableformat.maintenance.conversion.convert_deletes import ConvertResult
 from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult
 from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult
 from tableformat.maintenance.delete_files.rewrite_position_deletes import RewritePositionDeleteFilesResult
+from tableformat.maintenance.erasure.certificate import ErasureCertificate, TableErasure
 from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
 from tableformat.maintenance.publish import PublishResult
@@ -215,6 +216,43 @@ def _ran(result: RunResult, name: str) -> RenderableType:
     title = f"{name}: dry run, nothing was changed." if result.dry_run else f"{name}: maintained."
     end = f"{text.size(result.rewritten_bytes)} rewritten in {text.seconds(result.duration_seconds)}."
     return Group(Text(title, style="bold"), Text(), grid(columns, rows), Text(), Text(end))
+
+
+def erasure_dict(certificate: ErasureCertificate) -> dict[str, Any]:
+    """The certificate for JSON."""
+    return certificate.to_dict()
+
+
+def render_erasure(certificate: ErasureCertificate) -> RenderableType:
+    """A certificate of all its tables."""
+    parts = [_erased(certificate, each) for each in certificate.tables]
+    if certificate.dry_run:
+        return Group(*parts)
+    if certificate.is_complete:
+        return Group(*parts, Text(), Text("Everything was read again: nothing of it is left.", style="bold green"))
+    return Group(*parts, Text(), Text("The erasure is not complete.", style="bold red"))
+
+
+def _erased(certificate: ErasureCertificate, table: TableErasure) -> RenderableType:
+    done = "dry run, nothing was changed" if certificate.dry_run else "erased"
+    verb = "have them" if certificate.dry_run else "written again"
+    rows: Rows = [
+        ("rows", text.count(table.erased_rows_count)),
+        ("data files", f"{len(table.rewritten_data_files):,} {verb}"),
+        ("snapshots", f"{table.rewritten_snapshots_count:,} of {table.snapshots_count:,} have other files now"),
+        ("delete files", f"{len(table.rewritten_delete_files):,} written again"),
+        ("removed", text.counted(len(table.removed_files), "file")),
+        ("read again", text.counted(table.read_data_files_count + table.read_delete_files_count, "file")),
+    ]
+    page: list[RenderableType] = [
+        Text(f"{table.table}: {done}.", style="bold"),
+        facts(rows[:2] if certificate.dry_run else rows),
+    ]
+    if table.not_reached:
+        columns = [Column("not reached", wraps=True), Column("why", wraps=True)]
+        left = [(each.location, each.reason) for each in table.not_reached[:_LISTED]]
+        page += [Text(), grid(columns, left), *_and_more(len(table.not_reached))]
+    return Group(*page)
 
 
 _RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {

@@ -34,6 +34,13 @@ Where: TypeAlias = str | BooleanExpression | pc.Expression | PolarsExpression
 """The types of `where=`: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
 
 
+def is_filter(given: object) -> bool:
+    """Whether an argument is a filter, not rows or a prefix."""
+    if isinstance(given, str | BooleanExpression | pc.Expression):
+        return True
+    return type(given).__module__.partition(".")[0] == "polars" and type(given).__name__ == "Expr"
+
+
 _NESTING_MAX: Final = 100
 _TOO_DEEP: Final = "where is nested too deeply; use IN (...) or a join instead."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
@@ -27,10 +27,12 @@ from tableformat.maintenance.delete_files.rewrite_position_deletes import (
     RewritePositionDeleteFilesResult,
     rewrite_position_deletes,
 )
+from tableformat.maintenance.erasure.certificate import ErasureCertificate
+from tableformat.maintenance.erasure.erase import erase_from
 from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire_snapshots
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
 from tableformat.maintenance.health.health import TableHealth
-from tableformat.maintenance.health.health_findings import table_health
+from tableformat.maintenance.health.health_findings import health_of
 from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
@@ -51,7 +53,7 @@ from tableformat.metadata.snapshot_choice import head_view
 @calls_on_own_handles("iceberg")
 @dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
-    """Jobs that change how a snapshot is stored, but never which rows it has, except for `apply_retention`.
+    """Jobs that change how a snapshot is stored, but never which rows it has, except `apply_retention` and `erase`.
 
     The examples begin like the examples of `Table`.
 
@@ -84,26 +86,29 @@ class Maintenance:
         >>> health.record_count, health.partial_file_count
         (3, 1)
         """
-        metadata, io = self.iceberg.metadata, self.iceberg.io
-        name = ".".join(self.iceberg.name())
-        view = head_view(metadata, io, self.branch)
-        return table_health(view, self.iceberg.metadata_location, table=name, branch=self.branch)
+        return health_of(self.iceberg, self.branch)
 
     def verify(
-        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        deep: bool = False,
+        snapshot_id: int | None = None,
+        erased: ErasureCertificate | None = None,
+        progress: Progress | None = None,
     ) -> VerifyResult:
         """Check whether the table matches its metadata, for all retained snapshots or one. `findings` lists the
         differences, with advice for each. Nothing is changed.
 
         Reads all manifests, and requests the size of every file from the store. With `deep`, every file is read: rows,
         counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` is true if nothing was
-        found that could give a reader wrong results. Caches are not used.
+        found that could give a reader wrong results. Caches are not used. With `erased`, the certificate of an
+        `erase`, every file is also searched for the erased rows and their traces.
 
         >>> result = table.maintenance.verify()
         >>> result.is_clean, result.findings
         (True, ())
         """
-        return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, progress=progress)
+        return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, erased=erased, progress=progress)
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
         """Repair everything that can be repaired without loss: remove delete files that match no row from the branch,
@@ -470,6 +475,30 @@ class Maintenance:
             executor=executor,
             progress=progress,
         )
+
+    def erase(
+        self,
+        prefix: Any = None,
+        *,
+        where: Where | None = None,
+        everywhere: bool = True,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ErasureCertificate:
+        """Erase the rows of a key prefix, of several, or of `where` from all snapshots, branches, tags and retired
+        ranges, and their values from delete files, bounds, Bloom filters, statistics and metadata. The rest of the
+        history stays readable. Nothing can be undone. Readers of an earlier state fail when its files are removed.
+        Then everything is read again. The certificate lists what was done, and in `not_reached` what still has the
+        values, and why. With `dry_run` rows are only counted. Only a lake's catalog can do it: UnsupportedFeatureError.
+
+        >>> plan = table.maintenance.erase({"id1": "A"}, dry_run=True)
+        >>> plan.erased_rows_count
+        2
+        >>> certificate = table.maintenance.erase({"id1": "A"})
+        >>> certificate.is_complete, certificate.erased_rows_count
+        (True, 2)
+        """
+        return erase_from(self._writable, prefix, where, everywhere=everywhere, dry_run=dry_run, progress=progress)
 
     def remove_orphan_files(
         self,

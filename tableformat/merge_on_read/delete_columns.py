@@ -16,7 +16,7 @@ from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType, Struc
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.families import arrow_type_of
-from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.content_file import ContentFile
 
 
 def field_history(metadata: TableMetadata) -> dict[int, NestedField]:
@@ -83,10 +83,10 @@ def delete_column_types(
     return types
 
 
-def value_where_missing(metadata: TableMetadata, data: DataFile, field: NestedField) -> pa.Scalar:
-    """DA-6: the value that every row of a data file has if the file lacks the column: its identity partition value, the
-    column's initial default, or null. For a field of a struct: every row that has the struct. In the column's Arrow
-    type.
+def value_where_missing(metadata: TableMetadata, data: ContentFile, field: NestedField) -> pa.Scalar:
+    """DA-6: the value that every row of a data file, or of an equality delete file, has if the file lacks the column:
+    its identity partition value, the column's initial default, or null. For a field of a struct: every row that has the
+    struct. In the column's Arrow type.
 
     Source: Iceberg table specification, "Column Projection".
     """

@@ -129,14 +129,27 @@ class OwnedFiles:
         """Like `remove_all`, for a table that was dropped. Then remove emptied local directories, but not the targets
         of links."""
         locations = sorted(locations)
-        root = self._proved_root
-        path = local_path(actual_location(self._io, self._location))
-        if path is not None and os.path.islink(path.rstrip("/")):
-            root = None
-        inside = {directory for location in locations if (directory := self._parent(location)) is not None}
+        # Found before the removal: the current metadata file proves the location.
+        inside = self._directories_of(locations)
+        root = self._removable_root()
         self.remove_all(locations)
+        self._remove_emptied(inside, root)
+
+    def remove_emptied(self, locations: Iterable[str]) -> None:
+        """Remove the local directories of removed files if they are empty, but not the targets of links."""
+        self._remove_emptied(self._directories_of(locations), self._removable_root())
+
+    def _directories_of(self, locations: Iterable[str]) -> set[str]:
+        return {directory for location in locations if (directory := self._parent(location)) is not None}
+
+    def _removable_root(self) -> str | None:
+        path = local_path(actual_location(self._io, self._location))
+        is_link = path is not None and os.path.islink(path.rstrip("/"))
+        return None if is_link else self._proved_root
+
+    def _remove_emptied(self, directories: Iterable[str], root: str | None) -> None:
         if root is not None:
-            for directory in sorted(inside, key=len, reverse=True):
+            for directory in sorted(directories, key=len, reverse=True):
                 _remove_emptied(directory, root)
 
     def _parent(self, location: str) -> str | None:

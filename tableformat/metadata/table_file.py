@@ -63,6 +63,19 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
     return metadata, _io_for(metadata, io, location), location
 
 
+def quickly_parsed(io: FileIO, location: str) -> TableMetadata:
+    """The metadata of a file that this library, or PyIceberg, has probably written. Raises the errors of
+    `parse_table_metadata`."""
+    data = storage.read_bytes(io, location)
+    try:
+        text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
+        return TableMetadataUtil.parse_raw(text.decode())
+    except (exceptions.ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
+        # This parser is slower, but its errors describe the problem.
+        parse_table_metadata(data, location, inflated_bytes_max(io.properties))
+        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
+
+
 def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> TableMetadata:
     """FM-3: parse the bytes of a metadata file. `location` is for messages. Raises CorruptFileError if they are not
     valid table metadata, or have more than `bytes_max` after decompression (FM-32)."""

@@ -42,6 +42,7 @@ _CATALOG_CALLS: Final = (
     "load_table",
     "commit_table",
     "commit_tables",
+    "replace_histories",
     "drop_table",
     "rename_table",
     "create_namespace",

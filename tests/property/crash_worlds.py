@@ -35,12 +35,12 @@ RefRows = dict[tuple[str, str], list[tuple[Any, ...]]]
 class CrashWorld:
     """A directory with a lake, and a copy of it from which each trial starts."""
 
-    def __init__(self, directory: Path, version: str) -> None:
+    def __init__(self, directory: Path, version: str, make: Callable[[tf.Catalog, str], None] = make_lake) -> None:
         self.lake = directory / "lake"
         self._original = directory / "original"
         self.door = Door()
         with tf.open_catalog(str(self.lake)) as catalog:
-            make_lake(catalog, version)
+            make(catalog, version)
         self.lake.rename(self._original)
 
     def restore(self) -> None:
@@ -95,11 +95,11 @@ class CrashWorld:
 
 
 @contextmanager
-def crash_world(version: str) -> Iterator[CrashWorld]:
+def crash_world(version: str, make: Callable[[tf.Catalog, str], None] = make_lake) -> Iterator[CrashWorld]:
     """A world in memory, if the system has a file system for that."""
     root = _MEMORY if _MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="crash-", dir=root) as directory:
-        world = CrashWorld(Path(directory), version)
+        world = CrashWorld(Path(directory), version, make)
         with world.door.installed():
             yield world
 

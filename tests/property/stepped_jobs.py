@@ -56,6 +56,7 @@ class SteppedJob:
         backend.load_table = self._stopping("load_table", backend.load_table)
         backend.commit_table = self._committing(self._stopping("commit_table", backend.commit_table))
         backend.commit_tables = self._committing(self._stopping("commit_tables", backend.commit_tables))
+        backend.replace_histories = self._committing(self._stopping("replace_histories", backend.replace_histories))
         if at_files:
             backend.point_to = self._stopping("point_to", backend.point_to)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)

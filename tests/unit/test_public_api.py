@@ -30,6 +30,7 @@ EXPORTED = [
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "ErasureCertificate",
     "OpenTelemetryReporter",
     "RangePartitions",
     "Scan",
@@ -129,7 +130,7 @@ TABLE = {
     "to_polars": "*, lazy=False",
     "get_many": "keys",
     "history": "",
-    "verify": "*, deep=False, snapshot_id=None, progress=None",
+    "verify": "*, deep=False, snapshot_id=None, erased=None, progress=None",
     "remove_properties": "*names",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
     "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
@@ -181,6 +182,7 @@ CATALOG = {
     "rename_table": "from_identifier, to_identifier",
     "register_table": "identifier, metadata_location",
     "adopt_table": "identifier, *, key=None, dry_run=False",
+    "erase": "rows, *, everywhere=True, dry_run=False, progress=None",
     "relocate": "to=None, *, tables=(), replace=False, outside=None, dry_run=False, progress=None, **options",
     "report_to": "reporter",
     "transaction": "**commit",
@@ -251,7 +253,7 @@ FIELDS = {
 }
 JOBS = {
     "health": "",
-    "verify": "*, deep=False, snapshot_id=None, progress=None",
+    "verify": "*, deep=False, snapshot_id=None, erased=None, progress=None",
     "repair": "*, dry_run=False, progress=None",
     "upkeep": "*, executor='local', dry_run=False, progress=None",
     "wait_for_upkeep": "timeout_seconds=None",
@@ -277,6 +279,7 @@ JOBS = {
     ),
     "rewrite_manifests": "*, dry_run=False, spec_id=None, sort_by=None, progress=None",
     "compute_table_stats": ("columns=None, *, snapshot_id=None, dry_run=False, executor='local', progress=None"),
+    "erase": "prefix=None, *, where=None, everywhere=True, dry_run=False, progress=None",
     "remove_orphan_files": (
         "*, older_than=None, location=None, dry_run=False, allow_recent=False, file_list=None, "
         "equal_schemes=None, equal_authorities=None, prefix_mismatch_mode='error', progress=None"

@@ -21,6 +21,7 @@ _MODULES: Final = (
     "undo",
     "rewrites",
     "files",
+    "erasure",
     "upkeep",
     "range_partitions",
     "migration",

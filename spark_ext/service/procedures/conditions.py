@@ -59,6 +59,21 @@ def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
     return FileCondition(filter_, paths)
 
 
+def exact_condition(where: Sequence[Part], table: Table, procedure: str) -> BooleanExpression:
+    """The predicates as one filter that matches the same rows. Raises InvalidPredicateError for a predicate that is no
+    comparison with constants."""
+    schema = table.metadata.schema()
+    filters = [exact_filter([part.predicate], schema) for part in where]
+    exact = [each for each in filters if each is not None]
+    if len(exact) < len(filters):
+        unknown = next(part for part, found in zip(where, filters, strict=True) if found is None)
+        raise InvalidPredicateError(
+            f"{procedure}: {unknown.text!r} compares no column with constants. Nothing was changed. Use comparisons, "
+            "IN, IS NULL and LIKE 'text%'."
+        )
+    return all_of(exact)
+
+
 def _check_is_of_partitions(part: Part, schema: Schema) -> None:
     """Raises InvalidPredicateError if a part of the predicate is neither a filter nor a comparison of a function of the
     catalog."""

@@ -8,12 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ext.service.procedures.conditions import Part
+from spark_ext.service.procedures.conditions import Part, exact_condition
 from spark_ext.service.procedures.deletes import COMMIT, named_commit
 from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
-from spark_ext.service.wire.expressions import all_of, exact_filter
-from tableformat.errors import InvalidPredicateError
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
 
@@ -58,17 +56,9 @@ def restore_rows(
     **commit: Any,
 ) -> Rows:
     """Restore the matching rows to their state in an earlier snapshot."""
-    schema = table.metadata.schema()
-    filters = [exact_filter([part.predicate], schema) for part in where]
-    exact = [each for each in filters if each is not None]
-    if len(exact) < len(filters):
-        unknown = next(part for part, found in zip(where, filters, strict=True) if found is None)
-        raise InvalidPredicateError(
-            f"restore_rows: {unknown.text!r} compares no column with constants. Nothing was changed. Use comparisons, "
-            "IN, IS NULL and LIKE 'text%'."
-        )
+    condition = exact_condition(where, table, "restore_rows")
     result = table.restore_rows(
-        all_of(exact), snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_commit(commit)
+        condition, snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_commit(commit)
     )
     return [_row(result)]
 

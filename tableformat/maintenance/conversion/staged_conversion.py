@@ -155,6 +155,6 @@ class _HasSnapshot(ValidatableTableRequirement):
     snapshot: Snapshot
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException if the snapshot has expired or was rewritten: its files may have been removed."""
+        """Raises CommitFailedException if the snapshot expired or was rewritten: its files may have been removed."""
         if base_metadata is not None and not _is_unchanged(self.snapshot, base_metadata):
             raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot.snapshot_id} expired or changed")

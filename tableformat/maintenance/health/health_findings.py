@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from pyiceberg.table import Table as IcebergTable
+
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.maintenance.compaction.compaction_plan import DELETE_RATIO_THRESHOLD_DEFAULT, MIN_INPUT_FILES_DEFAULT
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
@@ -18,6 +20,7 @@ from tableformat.maintenance.health.range_findings import range_findings
 from tableformat.maintenance.health.retention_findings import retention_findings
 from tableformat.markup.figures import counted
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import (
     MANIFEST_MIN_COUNT_TO_MERGE,
@@ -40,6 +43,12 @@ def table_health(view: SnapshotView, metadata_location: str, *, table: str, bran
     health, data_files = measure(view, metadata_location, table=table, branch=branch)
     findings = [*_findings(health, view, branch), *added_file_findings(view, data_files)]
     return replace(health, findings=tuple(findings))
+
+
+def health_of(iceberg: IcebergTable, branch: str) -> TableHealth:
+    """The health of the head of a branch."""
+    view = head_view(iceberg.metadata, iceberg.io, branch)
+    return table_health(view, iceberg.metadata_location, table=".".join(iceberg.name()), branch=branch)
 
 
 def _findings(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[Finding]:

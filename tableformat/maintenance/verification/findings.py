@@ -67,6 +67,8 @@ class FindingKind(StrEnum):
     """A statistics file does not exist. No reader needs it."""
     MISSING_LOG = "missing-log"
     """An older metadata file of the metadata log does not exist. No reader needs it."""
+    ERASED_ROWS = "erased-rows"
+    """Something in the table has the scope of an erasure (MT-119)."""
     NOT_CHECKED = "not-checked"
     """This library cannot read the format of the file."""
 

@@ -22,6 +22,7 @@ _NEXT_STEPS: Final = {
     FindingKind.WRONG_TOTAL: "Take no counts from summaries; rows are read right.",
     FindingKind.MISSING_STATISTICS: "Nothing: no reader of rows needs it.",
     FindingKind.MISSING_LOG: "Nothing: no reader of rows needs it.",
+    FindingKind.ERASED_ROWS: "Erase the rows again; the certificate lists what cannot be reached, and why.",
     FindingKind.NOT_CHECKED: "Check it with the engine that wrote it, or rewrite it as Parquet.",
     FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or create it again at a retained snapshot.",
 }

@@ -19,11 +19,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.maintenance.erasure.certificate import ErasureCertificate
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.running.tasks import ResultT, TaskT, in_threads
 from tableformat.maintenance.verification.census import Census, take_census
 from tableformat.maintenance.verification.data_rows import FileReport, RowContext, verify_rows
 from tableformat.maintenance.verification.delete_contents import verify_deletes
+from tableformat.maintenance.verification.erased_rows import erased_flaws
 from tableformat.maintenance.verification.findings import (
     FindingKind,
     Flaw,
@@ -60,10 +62,12 @@ def verify(
     *,
     deep: bool = False,
     snapshot_id: int | None = None,
+    erased: ErasureCertificate | None = None,
     progress: Progress | None = None,
 ) -> VerifyResult:
     """MT-70: check everything that the handle's metadata names, for all retained snapshots or one, and report the
-    flaws. Nothing is changed, and caches are not used.
+    flaws. Nothing is changed, and caches are not used. MT-119: with `erased`, every file is also searched for the rows
+    of an erasure.
 
     Raises SnapshotNotFoundError for a snapshot that is not retained. An error of the store is raised unchanged.
     """
@@ -74,6 +78,8 @@ def verify(
     run.look_at_files(census, is_whole_table=snapshot_id is None)
     if deep:
         run.read_files(census)
+    if erased is not None:
+        run.flaws += erased_flaws(iceberg, erased, progress)
     remedies = Remedies.of(census, branch, run.flaws)
     findings = _still_true([remedies.finding(flaw) for flaw in dict.fromkeys(run.flaws)], iceberg)
     return VerifyResult(

@@ -145,6 +145,23 @@ def write_manifest_list(
     return assigned
 
 
+def write_changed_list(io: FileIO, location: str, *, source: str, manifests: Sequence[ManifestFile]) -> None:
+    """Write the list at `source` again with other manifests. The header stays: snapshot, parent, numbers and version.
+
+    Nothing is assigned: the manifests have their sequence numbers, and row ids if the list has any.
+    """
+    container = read_container(storage.read_bytes(io, source), source, inflated_bytes_max(io.properties))
+    own = ("avro.schema", "avro.codec")
+    header = {name: text.decode() for name, text in container.metadata.items() if name not in own}
+    format_version = int(header.get("format-version", "2"))
+    has_column_summaries = any(manifest.columns for manifest in manifests)
+    schema_text, _ = _writing(format_version, has_column_summaries)
+    records = [_encoded(manifest, format_version, has_column_summaries) for manifest in manifests]
+    storage.write_bytes(
+        io, location, write_encoded_container(header_bytes({"avro.schema": schema_text, **header}), records)
+    )
+
+
 def next_row_id(before: Sequence[ManifestFile], assigned: Sequence[ManifestFile], first_row_id: int) -> int:
     """v3: the table's `next-row-id` after a list. Manifests that got a first row id used ids for their rows.
 

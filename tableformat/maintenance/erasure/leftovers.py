@@ -1,0 +1,144 @@
+"""Files in the directory of a table that no metadata names, and the removal of files after an erasure (MT-118)."""
+
+from __future__ import annotations
+
+import io as bytes_io
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import PrimitiveType
+
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.keys.arrow_columns import stored_key_array
+from tableformat.maintenance.erasure.certificate import NotReached
+from tableformat.maintenance.erasure.scope import ErasureScope, in_leaves
+from tableformat.metadata.manifests.manifest_list import decode_manifest_list
+from tableformat.metadata.manifests.manifest_reader import decode_manifest
+from tableformat.metadata.owned_files import METADATA_SUFFIXES, PATH_PROPERTIES
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.metadata.table_file import metadata_document
+from tableformat.parquet.parquet_file import plain_parquet
+from tableformat.properties import inflated_bytes_max
+from tableformat.storage.listing import list_files
+from tableformat.storage.location import one_spelling, place_of
+from tableformat.storage.storage import read_bytes
+
+_UNNAMED: Final = (
+    "no metadata names this file, and it has a value of the scope: it is a leftover, or of a commit in progress. Run "
+    "remove_orphan_files when it is old enough, and verify the certificate again"
+)
+
+
+def named_in_order(metadata: TableMetadata, metadata_location: str, io: FileIO) -> list[tuple[str, ...]]:
+    """MT-118: the files that metadata names, in the order in which they may be removed: the files that name others come
+    last. Files that are gone already are left out, with what only they name: it was removed before them."""
+    content: dict[str, None] = {}
+    manifests: dict[str, None] = {}
+    lists = dict.fromkeys(snapshot.manifest_list for snapshot in metadata.snapshots)
+    for location in lists:
+        try:
+            listed = decode_manifest_list(io, location)
+        except CorruptFileError:
+            continue
+        for manifest in listed:
+            if manifest.manifest_path in manifests:
+                continue
+            manifests[manifest.manifest_path] = None
+            try:
+                entries = decode_manifest(io, manifest, metadata)
+            except CorruptFileError:
+                continue
+            content.update(dict.fromkeys(entry.file.file_path for entry in entries))
+    content.update(
+        dict.fromkeys(each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics))
+    )
+    logged = tuple(entry.metadata_file for entry in metadata.metadata_log)
+    return [tuple(content), tuple(manifests), tuple(lists), logged, (metadata_location,)]
+
+
+def unnamed_traces(
+    metadata: TableMetadata, metadata_location: str, io: FileIO, scope: ErasureScope
+) -> Iterator[NotReached]:
+    """MT-118: the files below the location of the table that no metadata names and that have the scope."""
+    named = {place_of(location) for location in reachable_files(metadata, metadata_location, io)}
+    places = dict.fromkeys(one_spelling(each).rstrip("/") for each in _directories(metadata))
+    for directory in places:
+        try:
+            listed = list(list_files(io, directory))
+        except UnsupportedFeatureError as error:
+            yield NotReached(location=directory, reason=f"its files cannot be listed: {error}")
+            continue
+        for file in listed:
+            if place_of(file.location) not in named and _has_scope(file.location, directory, io, scope):
+                yield NotReached(location=file.location, reason=_UNNAMED)
+
+
+def _directories(metadata: TableMetadata) -> Iterator[str]:
+    yield metadata.location
+    inside = f"{one_spelling(metadata.location).rstrip('/')}/"
+    for name in PATH_PROPERTIES:
+        stated = metadata.properties.get(name)
+        if stated and not one_spelling(stated).startswith(inside):
+            yield stated
+
+
+def _has_scope(location: str, root: str, io: FileIO, scope: ErasureScope) -> bool:
+    if scope.in_path(location.removeprefix(root)):
+        return True
+    try:
+        data = read_bytes(io, location)
+        return any(_texts_have_scope(each, scope) for each in _decoded(data, location, io, scope))
+    except (CorruptFileError, OSError, ValueError, pa.ArrowException):
+        return False  # It was removed in the meantime, or is no file of a table.
+
+
+def _decoded(data: bytes, location: str, io: FileIO, scope: ErasureScope) -> Iterator[Any]:
+    if location.endswith(METADATA_SUFFIXES):
+        yield metadata_document(data, location, inflated_bytes_max(io.properties))
+    elif data[:4] == b"Obj\x01":
+        yield from fastavro.reader(bytes_io.BytesIO(data))
+    elif data[:4] == b"PAR1":
+        yield from pq.ParquetFile(pa.BufferReader(plain_parquet(data))).iter_batches()
+    elif scope.has_long_texts:
+        yield data.decode(errors="replace")
+
+
+def _texts_have_scope(value: Any, scope: ErasureScope) -> bool:
+    if isinstance(value, pa.RecordBatch):
+        return _batch_has_scope(value, scope)
+    if isinstance(value, str):
+        return scope.in_text(value)
+    return any(True for _ in in_leaves(scope, _plain(value)))
+
+
+def _batch_has_scope(batch: pa.RecordBatch, scope: ErasureScope) -> bool:
+    """By field id, as the rows of a data file or of a delete file."""
+    columns: dict[int, pa.Array] = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        field_id = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
+        if field_id in scope.field_ids:
+            kind = scope.schema.find_type(field_id)
+            assert isinstance(kind, PrimitiveType), "a scope compares primitive columns"
+            columns[field_id] = stored_key_array(column, kind, name=field.name)
+    mask = scope.matching(columns, batch.num_rows)
+    return mask is not None and bool(mask.true_count)
+
+
+def _plain(value: Any) -> Any:
+    """Avro's values as JSON, with bytes as text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def without(groups: Iterable[tuple[str, ...]], kept: Iterable[str]) -> list[tuple[str, ...]]:
+    """The groups without the files that are still named, in any spelling."""
+    places = {place_of(location) for location in kept}
+    return [tuple(each for each in group if place_of(each) not in places) for group in groups]
