@@ -52,7 +52,7 @@ def serve(
 ) -> None:
     """Serve the catalog to other Iceberg engines, which then read every table as it is.
 
-    Trino, Spark, DuckDB, PyIceberg and Flink connect to it as to any Iceberg REST catalog. While equality or range
+    Trino, Spark, DuckDB and PyIceberg connect to it as to any Iceberg REST catalog. While equality or range
     deletes are pending in a table, they get a conversion of its head, and their commits go on top of it. A browser
     displays the tables at the same address.
 

@@ -1,4 +1,4 @@
-"""Who may use the server: bearer tokens, and the exchange of a client secret for one (OAuth2 client credentials)."""
+"""Access to the server: bearer tokens, and the exchange of a client secret for one (OAuth2 client credentials)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def application(server: ServerContext) -> ASGIApp:
 
 
 class _EncodedPath:
-    """Matches routes on the path as it was sent: a name with an encoded slash is one part."""
+    """Matches routes on the encoded path: a name with an encoded slash is one part."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

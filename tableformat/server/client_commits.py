@@ -58,7 +58,7 @@ def catalog_commit(
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     """The requirements and updates for the catalog, whose current metadata is `metadata`.
 
-    Raises CommitFailedException if the client committed on the conversion of a snapshot that is no longer the head.
+    Raises CommitFailedException if the client committed on the conversion of an earlier head.
     """
     head_id = metadata.current_snapshot_id
     staged = staged_conversions(metadata).get(head_id) if head_id is not None else None

@@ -1,4 +1,4 @@
-"""What all routes of a server share."""
+"""The state that all routes of a server share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ServerContext:
     access: Access
     tables: ServedTables
     host: str = "127.0.0.1"
-    """The address that the server was told to listen on."""
+    """The address that the server listens on, as given."""
 
     @staticmethod
     def of(catalog: Catalog, options: ServeOptions, host: str = "127.0.0.1") -> ServerContext:

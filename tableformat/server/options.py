@@ -12,7 +12,7 @@ _MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What a server allows, and how fresh its answers are."""
+    """Limits of access, and the freshness of answers."""
 
     read_only: bool = False
     """Refuse every change by a client. The server still writes staged conversions."""

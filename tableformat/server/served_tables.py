@@ -44,7 +44,7 @@ _CACHED_SNAPSHOTS: Final = 10_000
 
 @dataclass(slots=True)
 class _TableState:
-    """What the server knows about one table. The lock is held while a conversion runs."""
+    """The state of one table in this server. The lock is held while a conversion runs."""
 
     lock: Lock = field(default_factory=Lock)
     recent: ServedTable | None = None

@@ -61,7 +61,8 @@ PARTS: Final = {
     "crash points": Part(0.15, ("tests/property/test_crash_points.py",), settings={"SOAK_CRASH_POINTS": "1"}),
     "kill": Part(0.05, ("tests/property/test_killed_processes.py",), examples=300),
     "writers": Part(0.15, ("tests/integration/test_many_writers.py",), settings={"SOAK_WRITERS_MINUTES": "{quarter}"}),
-    "story": Part(0.1, ("tests/soak/test_story.py",), settings={"SOAK_STORY_MINUTES": "{quarter}"}),
+    "story": Part(0.05, ("tests/soak/test_story.py",), settings={"SOAK_STORY_MINUTES": "{quarter}"}),
+    "served": Part(0.05, ("tests/soak/test_served.py",), settings={"SOAK_SERVED_MINUTES": "{quarter}"}),
     "store faults": Part(
         0.1, ("tests/integration/test_object_store_faults.py",), settings={"SOAK_CASES": "25"}, examples=1_000
     ),

@@ -85,7 +85,7 @@ def stage_conversion(
             task_runner(LOCAL), iceberg.io, part, so_far.context, waiting, is_dry_run=False, tell=_count_nothing
         )
         change = change_of_slice(files.values(), part, dead_after(files.values(), part, so_far), so_far)
-        named_by = earlier.snapshot.snapshot_id if earlier is not None and not reused.keys().isdisjoint(files) else None
+        named_by = earlier.snapshot if earlier is not None and not reused.keys().isdisjoint(files) else None
         outcome = commit_change(
             iceberg,
             _StagedChange(change, view, source.snapshot_id, named_by),
@@ -119,14 +119,19 @@ def _reusable(iceberg: IcebergTable, earlier: StagedConversion | None) -> Mappin
     that it still does when the commit is applied."""
     if earlier is None or is_rest(iceberg.catalog):
         return {}
-    is_named = snapshot_by_id(iceberg.metadata, earlier.snapshot.snapshot_id) is not None
-    return earlier.files if is_named else {}
+    return earlier.files if _is_unchanged(earlier.snapshot, iceberg.metadata) else {}
+
+
+def _is_unchanged(snapshot: Snapshot, metadata: TableMetadata) -> bool:
+    """Whether the table still has the snapshot with the same files. An erasure replaces its files (MT-111)."""
+    found = snapshot_by_id(metadata, snapshot.snapshot_id)
+    return found is not None and found.manifest_list == snapshot.manifest_list
 
 
 class _StagedChange(OnlyInVersion):
     """SV-2: the conversion of one snapshot, which stays the parent if the head of the branch moves."""
 
-    def __init__(self, change: TableChange, planned: SnapshotView, source_id: int, named_by: int | None) -> None:
+    def __init__(self, change: TableChange, planned: SnapshotView, source_id: int, named_by: Snapshot | None) -> None:
         """`named_by` is the staged snapshot whose delete files the change adds again."""
         super().__init__(change, planned, "conversion")
         self._source_id = source_id
@@ -140,16 +145,16 @@ class _StagedChange(OnlyInVersion):
         if self._named_by is None:
             return (), ()
         # PyIceberg's union of requirements lists only requirements that a catalog service knows.
-        return (), (cast(TableRequirement, _HasSnapshot(snapshot_id=self._named_by)),)
+        return (), (cast(TableRequirement, _HasSnapshot(snapshot=self._named_by)),)
 
 
 class _HasSnapshot(ValidatableTableRequirement):
     """Checked by catalogs that check requirements in this process."""
 
     type: str = "assert-has-snapshot"
-    snapshot_id: int
+    snapshot: Snapshot
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException if the snapshot has expired, and its files may have been removed."""
-        if base_metadata is not None and snapshot_by_id(base_metadata, self.snapshot_id) is None:
-            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} has expired")
+        """Raises CommitFailedException if the snapshot has expired or was rewritten: its files may have been removed."""
+        if base_metadata is not None and not _is_unchanged(self.snapshot, base_metadata):
+            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot.snapshot_id} expired or changed")

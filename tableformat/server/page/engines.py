@@ -1,4 +1,4 @@
-"""What other engines see of a table, and how they connect."""
+"""The view of other engines on a table, and how they connect."""
 
 from __future__ import annotations
 

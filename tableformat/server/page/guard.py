@@ -59,8 +59,8 @@ def host_of(request: Request) -> str:
 
 
 def is_local_name(host: str, given: str) -> bool:
-    """Whether a browser may reach a server on loopback under this name: `localhost`, an address, or the name that the
-    server was told to listen on. DNS rebinding needs another name."""
+    """Whether a browser may reach a server on loopback under this name: `localhost`, an address, or the `--host` of the
+    server. DNS rebinding needs another name."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost") or name == given.lower():
         return True

@@ -122,7 +122,7 @@ class JobRunner:
         return job
 
     def cancel(self, job_id: str) -> None:
-        """Cancel a running job at its next step. What it has committed stays."""
+        """Cancel a running job at its next step. Its commits stay."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is not None and job.is_running:

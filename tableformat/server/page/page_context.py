@@ -1,4 +1,4 @@
-"""What all pages of a server share."""
+"""The state that all pages of a server share."""
 
 from __future__ import annotations
 

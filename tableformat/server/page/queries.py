@@ -43,7 +43,7 @@ class Queries:
         weakref.finalize(self, _end, self._spare)
 
     def prepare(self) -> None:
-        """Start a process for the next query, if there is none."""
+        """Start a process for the next query, unless one is ready."""
         with self._lock:
             if not self._spare or self._spare[0].poll() is not None:
                 _end(self._spare)

@@ -12,7 +12,7 @@ _ABOUT = b"tableformat.outcome"
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """What a query may use."""
+    """The limits of a query."""
 
     row_count: int = 1_000
     """Rows of the result. A longer result is cut."""
@@ -28,7 +28,7 @@ class QueryLimits:
 
 @dataclass(frozen=True, slots=True)
 class QueryOutcome:
-    """The result of a query, or the reason why there is none."""
+    """The result of a query, or the reason for its absence."""
 
     rows: pa.Table
     """Without columns if the query failed."""

@@ -1,7 +1,7 @@
 """Plans on the server: the tasks of a scan of any snapshot, branch or tag, with row deletes only.
 
-A client that asks for a plan gets it for the snapshot that it names. If keyed deletes are pending in it, the plan is
-that of its conversion. Large plans are answered in pages, which the server keeps until they are fetched.
+A client that asks for a plan gets it for the snapshot that it names. If keyed deletes are pending in it, the server
+plans its conversion. Large plans are answered in pages, which the server keeps until they are fetched.
 """
 
 from __future__ import annotations
