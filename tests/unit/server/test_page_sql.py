@@ -235,7 +235,7 @@ def test_one_query_of_a_session_runs_at_a_time_and_few_together(catalog: tf.Cata
     with pytest.raises(RefusedRequestError, match="3 queries are running"):
         queries.run("four", "SELECT 1")
     thread.join()
-    assert outcomes[0].problem == "The query was stopped after 3 s."
+    assert outcomes[0].problem.startswith("The query was ")
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
