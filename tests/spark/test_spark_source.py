@@ -281,6 +281,26 @@ def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession,
     assert found == [(1, 1.5, 2, None, None, 3), (2, None, 2, 5, "n", 9)]
 
 
+@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
+def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: SparkSession, table: Table) -> None:
+    """SP-82: Iceberg's setting and Iceberg's property, together."""
+    name, rows = f"lake.{table.name}", spark.range(20, 21).selectExpr("id", "1 a")
+    spark.conf.set("spark.sql.iceberg.merge-schema", "true")
+    try:
+        with pytest.raises(AnalysisException):
+            rows.writeTo(name).append()
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
+        with pytest.raises(AnalysisException):
+            rows.writeTo(name).option("mergeSchema", "false").append()
+        rows.writeTo(name).append()
+        spark.table(name).writeTo(name).append()
+    finally:
+        spark.conf.unset("spark.sql.iceberg.merge-schema")
+    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [1, 1]
+    spark.sql(f"UPDATE {name} SET a = 2 WHERE id = 20")
+    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [2, 2]
+
+
 @pytest.mark.since_spark("4.2", "mergeSchema of insertInto is Spark's own")
 def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
     """SP-82: not through SQL's WITH, which takes our options."""

@@ -54,6 +54,14 @@ class TestLs:
             "message": "no namespace 'dbb'. Did you mean 'db'?",
         }
 
+    def test_long_has_figures(self, lake: Lake) -> None:
+        lines = lake.run("ls", "-l").stdout.splitlines()
+        assert lines[0].split() == ["table", "rows", "files", "size", "deletes", "committed", "at"]
+        assert lines[2].split()[:3] == ["db.calendars", "<=", "12"]
+        assert lines[3].split() == ["db.empty", "0", "0", "0", "B", "0", "never"]
+        tables = lake.json("ls", "--long")["tables"]
+        assert [(table["identifier"], table["record_count"]) for table in tables] == [(TABLE, 12), ("db.empty", 0)]
+
 
 class TestShow:
     def test_tells_schema_key_snapshot_and_files(self, lake: Lake) -> None:

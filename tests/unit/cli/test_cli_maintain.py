@@ -232,6 +232,27 @@ class TestCompact:
         assert "--depth" in run.stderr
         assert ill.run("compact", "db.t", "--depth", "flod").status == 2
 
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--target-file-size", "12xb"], "--target-file-size: '12xb' is no size; write bytes or a unit"),
+            (["--where", "id3 = 1"], "unknown column 'id3'"),
+            (["--min-input-files", "0"], "min_input_files must be a whole number above 0"),
+            (["--delete-ratio-threshold", "2"], "delete_ratio_threshold must be above 0 and at most 1"),
+            (
+                ["--option", "max-comits=2"],
+                "unknown option 'max_comits' of compact --option. Did you mean 'max_commits'?",
+            ),
+            (["--option", "partial_progress=maybe"], "--option partial_progress: 'maybe' is not true or false."),
+            (["--option", "max_commits"], "--option max_commits: '' is not a whole number."),
+            (["--option", "max_file_group_size_bytes=9qb"], "--option max_file_group_size_bytes: '9qb' is no size"),
+            (["--option", "max-commits=0"], "max_commits must be a whole number above 0"),
+            (["--branch", "mian"], "no branch 'mian'"),
+        ],
+    )
+    def test_bad_options(self, ill: Lake, options: list[str], message: str) -> None:
+        assert ill.error("compact", "db.t", *options)["message"].startswith(message)
+
 
 class TestDeletesAndManifests:
     @pytest.mark.parametrize(
@@ -268,6 +289,9 @@ class TestDeletesAndManifests:
         assert "; nothing to rewrite" in lake.run(job, "db.t").stdout
         assert lake.json(job, "db.t", "--all")["added_delete_files_count"] == 1
         assert keys(lake, "db.t") == [("a", number, "x") for number in (0, 2, 4)]
+
+    def test_unknown_spec(self, ill: Lake) -> None:
+        assert ill.error("rewrite-manifests", "db.t", "--spec-id", "7")["message"].startswith("the table has no part")
 
 
 class TestConvertDeletes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged_tables import alter_entries, kinds, path_of, the_finding
+from damaged_tables import alter_entries, alter_manifests, kinds, path_of, the_finding
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
@@ -20,6 +21,40 @@ def two_files(directory: Path, version: str = "2") -> tf.Table:
     for name in "ab":
         table.append(rows(name, range(4)))
     return table
+
+
+def stating(**changes: Any) -> Callable[[Any], list[Any]]:
+    """Change the only partition field in the summary of each manifest."""
+
+    def change(manifest: Any) -> list[Any]:
+        (summary,) = manifest.partitions
+        return [replace(manifest, partitions=(replace(summary, **changes),))]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "is_sound"),
+    [
+        (b"b", b"b", True),
+        (b"a", b"c", True),
+        (b"a", None, True),
+        (None, b"c", True),
+        (None, None, False),
+        (b"c", None, False),
+        (None, b"a", False),
+        (b"c", b"d", False),
+        (b"A", b"a", False),
+    ],
+)
+def test_bounds_of_partitions_hold_with_one_side_open(
+    tmp_path: Path, lower: bytes | None, upper: bytes | None, is_sound: bool
+) -> None:
+    """MT-72: a summary without bounds states that all values are null or NaN."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    table.append(rows("b", range(3)))
+    alter_manifests(table, stating(lower_bound=lower, upper_bound=upper))
+    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
 
 
 def test_errors_come_before_warnings_and_each_says_what_to_do(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, Fil
 from tableformat.scan.explain import LISTED_FILES, explain_plan
 from tableformat.scan.measures import StepMeasures
 from tableformat.scan.plan import PruningCounts, ScanPlan
+from tableformat.scan.scan_report import scan_counts
 
 PRUNING = PruningCounts(
     data_manifest_count=11,
@@ -26,6 +27,8 @@ PRUNING = PruningCounts(
     delete_file_count=19,
     skipped_delete_file_count=8,
 )
+
+
 STEPS = (StepMeasures("decode", 0.25, 3, 12_345, 2_000_000), StepMeasures("return", 1.5, 3, 7, 900))
 
 
@@ -49,7 +52,11 @@ def delete_file(name: str, content: FileContent, **fields: object) -> DeleteFile
 
 
 EQUALITY = [delete_file(f"e{number}", FileContent.EQUALITY_DELETES, equality_ids=(1,)) for number in range(22)]
+
+
 POSITIONS = delete_file("p", FileContent.POSITION_DELETES)
+
+
 VECTOR = replace(
     delete_file("v.puffin", FileContent.POSITION_DELETES),
     file_format="PUFFIN",
@@ -57,6 +64,8 @@ VECTOR = replace(
     content_offset=4,
     content_size_bytes=30,
 )
+
+
 PLAN = ScanPlan(
     snapshot_id=5,
     where=EqualTo("id", 1),
@@ -123,3 +132,25 @@ def test_explanation_as_a_dictionary() -> None:
     assert [file["verdict"] for file in told["files"]][:3] == ["clean", "partial", "covered"]
     assert [file["residual"] for file in told["files"]][:3] == [None, "id = 1", None]
     assert told["files"][1]["deletes"][-1] == {"kind": "equality", "file_path": "file:/t/e21", "sequence_number": 9}
+
+
+def test_counts_of_the_report() -> None:
+    assert scan_counts(PLAN) == {
+        "result-data-files": 2,
+        "result-delete-files": 24,
+        "total-data-manifests": 11,
+        "total-delete-manifests": 13,
+        "scanned-data-manifests": 9,
+        "scanned-delete-manifests": 9,
+        "skipped-data-manifests": 2,
+        "skipped-delete-manifests": 4,
+        "skipped-data-files": 20 + 15 + 7 + 22,
+        "skipped-delete-files": 8,
+        "indexed-delete-files": 11,
+        "equality-delete-files": 22,
+        "positional-delete-files": 1,
+        "dvs": 1,
+        "range-delete-files": 0,
+        "total-file-size-in-bytes": 11_000,
+        "total-delete-file-size-in-bytes": 22 * 100 + 100 + 30,
+    }

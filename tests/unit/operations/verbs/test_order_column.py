@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from new_lakes import new_lake
 from pyiceberg.types import DoubleType
@@ -335,6 +336,21 @@ def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidArgumentError, match="part of the key"):
         numbered.set_key(["order", "ts"])
+
+
+def test_delete_file_has_the_value_and_does_not_compare_it(orders: tf.Table) -> None:
+    """FM-34, FM-12."""
+    orders.append([row(1, 10), row(1, 20)])
+    apply(orders, delete_of(1, 50))
+    assert notes(orders) == {}
+    (location,) = orders.inspect.delete_files()["file_path"].to_pylist()
+    stored = pq.read_table(location.removeprefix("file://"))
+    assert stored.to_pylist() == [{"customer": "ann", "order": 1, "ts": 50}]
+    snapshot = orders.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary.additional_properties["tableformat.ordered-deletes"] == '{"field-id":4,"value":50}'
+    assert orders.maintenance.verify(deep=True).findings == ()
 
 
 @pytest.mark.parametrize(
