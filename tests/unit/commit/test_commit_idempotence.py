@@ -155,7 +155,7 @@ def test_half_a_name_is_an_error(table: Table, application_id: object, batch_id:
 @pytest.mark.parametrize("text", ["", "7", "{}", '{"batch-id": [], "snapshot-id": 1, "time-ms": 1}', "null"])
 def test_record_that_someone_else_wrote(text: str) -> None:
     name = property_name("main", "app")
-    with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* no record of a batch"):
+    with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* not a valid batch record"):
         applied_batch({name: text}, "main", "app")
 
 
@@ -172,5 +172,5 @@ def test_a_record_that_is_none_is_named() -> None:
     """CP-14: nothing is committed past it."""
     name = property_name("main", "app")
     for broken in ("7", "{}", '{"batch-id": [7], "snapshot-id": 1, "time-ms": 1}'):
-        with pytest.raises(InvalidArgumentError, match=r"'tableformat\.txn\.main\.app' holds .* no record of a batch"):
+        with pytest.raises(InvalidArgumentError, match=r"'tableformat\.txn\.main\.app' is not a valid batch record"):
             remembered_batches({name: broken}, "main")

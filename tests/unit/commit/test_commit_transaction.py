@@ -295,7 +295,7 @@ def test_unknown_outcome_keeps_the_files_and_may_still_land(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmbeddedCatalog, "commit_table", swallow)
-        with pytest.raises(CommitStateUnknownError, match=r"did not say whether the commit to db\.t"):
+        with pytest.raises(CommitStateUnknownError, match=r"did not confirm whether the commit to db\.t"):
             commit_change(table, append(data_file(table, "a.parquet", [7])))
     commit_table(catalog, *sent[0])  # type: ignore[arg-type]
     table = table.refresh()
@@ -390,7 +390,7 @@ def test_table_dropped_and_created_again_is_another_table(table: Table, catalog:
     with pytest.raises(TableNotFoundError, match=r"db\.t does not exist"):
         commit_change(table, append(data_file(table, "a.parquet")))
     catalog.create_table("db.t", table.schema())
-    with pytest.raises(TableNotFoundError, match="was dropped or renamed since it was loaded, and another one"):
+    with pytest.raises(TableNotFoundError, match="was dropped or renamed since it was loaded, and another table"):
         commit_change(table, append(data_file(table, "a.parquet")))
 
 
@@ -444,10 +444,10 @@ def test_format_versions_take_what_they_can_hold(table: Table, catalog: FaultyCa
     v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
     v3 = commit_change(v3, append(data_file(v3, "a.parquet", [1, 2]))).table
     change = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(position_delete(v3, "d.parquet", target, [0]),))
-    with pytest.raises(UnsupportedFeatureError, match="takes no new position delete files"):
+    with pytest.raises(UnsupportedFeatureError, match="does not accept new position delete files"):
         commit_change(v3, change)
     v1 = catalog.create_table("db.v1", table.schema(), properties={"format-version": "1"})
-    with pytest.raises(UnsupportedFeatureError, match="format version 1; upgrade it"):
+    with pytest.raises(UnsupportedFeatureError, match="format version 1, which is read-only"):
         commit_change(v1, append(data_file(v1, "a.parquet")))
 
 

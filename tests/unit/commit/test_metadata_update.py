@@ -96,7 +96,7 @@ def test_a_ref_that_is_there_already_changes_nothing(metadata: TableMetadata) ->
 
 def test_a_second_snapshot_of_the_same_id_is_refused(metadata: TableMetadata) -> None:
     once = apply_updates(metadata, "before", [added(metadata)])
-    with pytest.raises(CommitFailedException, match="has a snapshot 77 already"):
+    with pytest.raises(CommitFailedException, match="already has a snapshot 77"):
         apply_updates(once, "before", [added(once)])
 
 

@@ -112,7 +112,7 @@ def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None
 
     with (
         interrupted_by(moved_back(table, "positions", move)),
-        pytest.raises(CommitConflictError, match=r"moved to where \d+ is not in its history"),
+        pytest.raises(CommitConflictError, match=r"moved and \d+ is not in its history"),
     ):
         fill_and_delete()
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]

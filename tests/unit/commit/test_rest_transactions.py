@@ -186,7 +186,7 @@ def test_a_request_that_is_applied_in_part_is_an_error_with_the_tables(estate: E
         raise OSError("died")
 
     estate.service.answer = half
-    with pytest.raises(PartialCommitError, match=r"to db\.lines \(branch main\) and not to db\.orders") as partial:
+    with pytest.raises(PartialCommitError, match=r"to db\.lines \(branch main\) but not to db\.orders") as partial:
         estate.change(**BATCH)
     assert partial.value.lacking == ("db.orders (branch main)",)
     assert estate.numbers() == {"db.lines": [1, 2], "db.orders": [1]}
