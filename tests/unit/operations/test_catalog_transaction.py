@@ -134,7 +134,7 @@ def test_an_exception_in_the_block_changes_no_table_and_leaves_no_file(catalog: 
             tx.table("db.lines").delete("amount = 10", mode="scan")
             print(tx.results)
 
-    with pytest.raises(InvalidArgumentError, match="no results before"):
+    with pytest.raises(InvalidArgumentError, match="available only after its"):
         change()
     assert state(catalog) == BEFORE
     assert files(tmp_path) == before
@@ -271,7 +271,7 @@ def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how:
     """CP-78: to commit the rest would be a guess, and so would be to leave it out."""
     how(catalog)
     before = state(catalog)
-    with pytest.raises(BatchPartlyAppliedError, match=r"committed to db\.orders.* and not to db\.lines") as refused:
+    with pytest.raises(BatchPartlyAppliedError, match=r"committed to db\.orders.* but not to db\.lines") as refused:
         change_order(catalog, **BATCH)
     assert (len(refused.value.having), len(refused.value.lacking)) == (1, 1)
     assert state(catalog) == before

@@ -39,7 +39,7 @@ def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -
     write = empty.new_write()
     staged = [write.write(rows((1, 1)))]
     assert empty.commit(write, staged).added_row_count == 1
-    with pytest.raises(AlreadyCommittedError, match="were committed"):
+    with pytest.raises(AlreadyCommittedError, match="already committed"):
         empty.commit(write, staged)
     assert stored(empty.refresh()) == [(1, 1)]
 
@@ -57,7 +57,7 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
     assert stored(table) == kept
     assert table.commit(write, staged, **batch).already_applied
 
-    with pytest.raises(RowsRefusedError, match=r"1 of 2 rows.*lies outside the interval 2 <= day < 5"):
+    with pytest.raises(RowsRefusedError, match=r"1 of 2 rows.*is outside the interval 2 <= day < 5"):
         write.write(rows((2, 1), (5, 1)))
     diverted = write.write(rows((2, 1), (5, 1)), on_refused="divert")
     assert diverted.refused["_row_index"].to_pylist() == [1]
@@ -76,9 +76,9 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
         (
             {"kind": "replace-interval", "on": "day", "lower": 1, "prefix": ["day"]},
             InvalidArgumentError,
-            "prefix belongs",
+            "prefix is only valid",
         ),
-        ({"kind": "append", "on": "day"}, InvalidArgumentError, "belong to kind='replace-interval'"),
+        ({"kind": "append", "on": "day"}, InvalidArgumentError, "only valid with kind='replace-interval'"),
     ],
 )
 def test_wrong_arguments(table: tf.Table, arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -80,7 +80,7 @@ def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table
     handle = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     with (
         overtaken(table, lambda other: add_column(other, "theirs")),
-        pytest.raises(CommitConflictError, match=r"another commit changed db\.t meanwhile.*Nothing was changed"),
+        pytest.raises(CommitConflictError, match=r"another commit changed db\.t concurrently.*Nothing was changed"),
     ):
         add_column(handle, "ours")
     assert table.refresh().schema.names == ["id", "theirs"]

@@ -94,7 +94,7 @@ def test_days_of_a_zone_move_with_its_clock() -> None:
 def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
     """RP-11"""
     table = made(catalog, retain=10)
-    with pytest.raises(InvalidArgumentError, match="has no clock: give now="):
+    with pytest.raises(InvalidArgumentError, match="does not represent time: pass now="):
         table.range_partitions.advance()
     catalog.drop_table("db.t")
     with pytest.raises(InvalidArgumentError, match="has no window"):
@@ -124,7 +124,7 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
     assert files.items() <= {file.file_path: file.sequence_number for file in live_data_files(table)}.items()
     table.append(rows(9))
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
-    with pytest.raises(SnapshotNotFoundError, match="nothing was retired"):
+    with pytest.raises(SnapshotNotFoundError, match="has no retired range"):
         table.range_partitions.restore(retired.tag)
 
 
@@ -242,7 +242,7 @@ def test_a_scanning_delete_of_retired_rows_is_recorded(
     assert tag is not None
     deleted = table.delete(where, **options).deleted_row_count
     assert deleted == (0 if where == "n < 10 AND id > 1" else 1)
-    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+    with pytest.raises(InvalidArgumentError, match="1 deletes that may affect"):
         table.range_partitions.restore(tag)
     table.range_partitions.restore(tag, deletes=deletes)
     others = [15, 25] if deleted else [15, 16, 25]
@@ -295,9 +295,9 @@ def test_a_search_by_keys_that_finds_only_retired_rows_is_recorded(
             SCANS_BY_KEY[name](transaction)
     else:
         SCANS_BY_KEY[name](table, mode="scan")
-    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+    with pytest.raises(InvalidArgumentError, match="1 deletes that may affect"):
         table.range_partitions.restore(tag)
-    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
+    with pytest.raises(InvalidArgumentError, match="have no recorded condition"):
         table.range_partitions.restore(tag, deletes="apply")
     table.range_partitions.restore(tag, deletes="ignore")
     assert live_values(table, "n") == [1, 2]
@@ -379,7 +379,7 @@ def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Cat
     assert tag is not None
     table.iceberg.delete("n = 16")
     table.refresh()
-    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
+    with pytest.raises(InvalidArgumentError, match="have no recorded condition"):
         table.range_partitions.restore(tag, deletes="apply")
     table.range_partitions.restore(tag, deletes="ignore")
     assert live_values(table, "n") == [1, 2, 15]
@@ -425,7 +425,7 @@ def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
     tag = table.range_partitions.retire(0, 10).tag
     assert tag is not None
     table.range_partitions.add(5, 8)
-    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) exists already.*Drop or retire \[5, 8\) first"):
+    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) already exists.*drop or retire \[5, 8\) first"):
         table.range_partitions.restore(tag)
     with pytest.raises(SnapshotNotFoundError, match=rf"{tag}.*range_partitions\.list\(\)"):
         table.range_partitions.restore("april")
@@ -442,7 +442,7 @@ def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
     )
     table.append(rows(10, 60))
     table.range_partitions.split(50)
-    with pytest.raises(InvalidArgumentError, match="rows inside and outside"):
+    with pytest.raises(InvalidArgumentError, match="rows both inside and outside"):
         table.range_partitions.retire(50, 100)
     table.maintenance.compact()
     tags = []

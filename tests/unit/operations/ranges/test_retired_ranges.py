@@ -97,7 +97,7 @@ def test_the_command_explain_names_retired_ranges(sales: tf.Table, tmp_path: Pat
     )
     assert (met.exit_code, passed_by.exit_code) == (0, 0)
     assert re.search(r"retired +\[2020, 2021\) was retired at \S+ and is not read", met.stdout)
-    assert f"its rows are in the tag '{tag}'" in met.stdout
+    assert f"the tag '{tag}' keeps its rows" in met.stdout
     assert "retired" not in passed_by.stdout
     document = CliRunner().invoke(app, ["--output", "json", *explain, "year = 2020"]).stdout
     assert json.loads(document)["retired"][0]["tag"] == tag

@@ -195,14 +195,14 @@ def test_a_diverted_row_of_an_older_message_is_not_looked_at(table: tf.Table) ->
 def test_wrong_order_columns(table: tf.Table) -> None:
     given = lines("ann 1 1 a")
     for order_by in ([], ["order"], ["item", "item"]):
-        with pytest.raises(InvalidArgumentError, match="order_by names"):
+        with pytest.raises(InvalidArgumentError, match="order_by must be"):
             table.replace(given, prefix=PREFIX, order_by=order_by)
     with pytest.raises(UnknownColumnError, match="offset") as error:
         table.replace(given, prefix=PREFIX, order_by="offset")
     assert "Valid names: customer, order, line, item." in str(error.value)
     with pytest.raises(InvalidArgumentError, match="cover has the columns"):
         table.replace(given, prefix=PREFIX, cover=pa.table({"customer": ["ann"]}))
-    with pytest.raises(InvalidArgumentError, match="order_by belongs"):
+    with pytest.raises(InvalidArgumentError, match="order_by is only valid"):
         table.new_write(order_by="item")
 
 

@@ -33,7 +33,7 @@ def stored(table: tf.Table) -> list[tuple[int, str | None]]:
 def test_rows_outside_of_the_condition_are_refused(table: tf.Table) -> None:
     """RP-24: a null does not match either, and a rejected call deletes nothing."""
     new = rows((2, "b"), (4, None), (5, "c"))
-    with pytest.raises(RowsRefusedError, match=r"2 of 3 rows do not fit.*lies outside what is overwritten") as error:
+    with pytest.raises(RowsRefusedError, match=r"2 of 3 rows do not fit.*is outside the overwritten rows") as error:
         table.overwrite(new, where="v = 'b'")
     assert error.value.refused["row_index"].to_pylist() == [1, 2]
     with pytest.raises(RowsRefusedError), table.transaction() as tx:

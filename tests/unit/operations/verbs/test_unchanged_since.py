@@ -81,7 +81,7 @@ def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str,
     table.append(rows(("zoe", 1)))
     table.append(rows(("ann", 3)))
     before = stored(table), len(table.history())
-    with pytest.raises(ScopeChangedError, match=f"since snapshot {read}.*came since"):
+    with pytest.raises(ScopeChangedError, match=f"since snapshot {read}.*was added since"):
         CALLS[name](table, if_unchanged_since=read)
     assert (stored(table), len(table.history())) == before
 
@@ -140,7 +140,7 @@ def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None
     gone = table.snapshot_id
     table.rollback(snapshot_id=first)
     for unknown in (gone, 12345):
-        with pytest.raises(ScopeChangedError, match="does not lead back"):
+        with pytest.raises(ScopeChangedError, match="not in the history of the branch"):
             table.delete_prefix({"customer": "ann"}, if_unchanged_since=unknown)
 
 

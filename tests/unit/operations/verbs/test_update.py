@@ -131,7 +131,7 @@ def test_what_cannot_be_set(table: tf.Table) -> None:
     for expression in ("no_such_column", "no_such_function(a)", "CAST(text AS INT)"):
         with pytest.raises(InvalidArgumentError, match="cannot be computed"):
             table.update("true", set={"a": expression})
-    with pytest.raises(InvalidArgumentError, match="Text stands in single quotes"):
+    with pytest.raises(InvalidArgumentError, match="Write text in single quotes"):
         table.update("true", set={"text": "hello"})
     with pytest.raises(SchemaMismatchError, match="decimal"):
         table.update("true", set={"a": "a + 0.5"})
@@ -188,7 +188,7 @@ def test_date_as_text_is_told_to_be_sql(tmp_path: Path) -> None:
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("day", pa.date32())]))
     table.append({"id": 1})
-    with pytest.raises(SchemaMismatchError, match=r"Texts in set= are SQL: .*DATE '2026-01-31'"):
+    with pytest.raises(SchemaMismatchError, match=r"Text in set= is SQL: .*DATE '2026-01-31'"):
         table.update("id = 1", set={"day": "2026-01-31"})
     table.update("id = 1", set={"day": "DATE '2026-01-31'"})
     assert stored(table, "day") == [(1, dt.date(2026, 1, 31))]
