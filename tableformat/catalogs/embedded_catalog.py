@@ -490,4 +490,4 @@ def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
     except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         # This parser is slower, but its errors describe the problem.
         parse_table_metadata(data, location, inflated_bytes_max(io.properties))
-        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
+        raise CorruptFileError(location, f"it is not a table metadata file ({error}).") from error

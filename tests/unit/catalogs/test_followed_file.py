@@ -28,7 +28,7 @@ from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CopiedLakeError, MovedLakeError, StorageError, TableFormatError
 from tableformat.testing.table_rows import live_tuples
 
-GONE = r"catalog file .*catalog\.db is not there: the lake was moved or removed .*Nothing was changed\. Open"
+GONE = r"catalog file .*catalog\.db does not exist: the lake was moved or removed .*Nothing was changed\. Open"
 
 
 def opened_anew(place: Path) -> tf.Table:
@@ -153,7 +153,7 @@ def test_a_lake_that_is_replaced_after_the_rows_were_written(
 
     shutil.copytree(tmp_path / "lake", tmp_path / "before")
     monkeypatch.setattr(SnapshotProducer, "produce", swapped)
-    with pytest.raises(StorageError, match=r"1 of the files that were written for db\.t .* are gone.*Run the op"):
+    with pytest.raises(StorageError, match=r"1 of the files written for db\.t .* do not exist.*Run the op"):
         table.append(rows("b", [1]))
     assert opened_anew(tmp_path / "lake").verify(deep=True).errors == ()
     table.append(rows("c", [1]))
@@ -190,7 +190,7 @@ def test_where_the_lake_is_at_home_is_looked_up_anew(tmp_path: Path, table: tf.T
     assert live_tuples(catalog.load_table("db.t")) == [("o", 1, "x")]
     with pytest.raises(MovedLakeError):
         catalog.load_table("db.t").append(rows("b", [1]))
-    with pytest.raises(TableFormatError, match="another one has its name"):
+    with pytest.raises(TableFormatError, match="another table now uses that name"):
         table.append(rows("b", [1]))
 
 
