@@ -185,7 +185,7 @@ def test_range_leaves_its_first_snapshot_out_and_takes_its_last_in(table: tf.Tab
 def test_table_without_snapshots_has_no_changes(table: tf.Table) -> None:
     assert table.changes().to_arrow().num_rows == 0
     assert table.changes().to_snapshot_id is None
-    with pytest.raises(SnapshotNotFoundError, match="no snapshot 7"):
+    with pytest.raises(SnapshotNotFoundError, match="after snapshot 7"):
         table.changes(from_snapshot_id=7)
 
 
@@ -193,16 +193,16 @@ def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None
     """CF-1: the error names the problem."""
     first = table.append(rows("A", 1)).snapshot_id
     second = table.append(rows("A", 2)).snapshot_id
-    with pytest.raises(InvalidArgumentError, match=f"{first} is the older one"):
+    with pytest.raises(InvalidArgumentError, match=f"{first} is older"):
         table.changes(from_snapshot_id=second, to_snapshot_id=first)
     table.rollback(snapshot_id=first)
     table.append(rows("A", 3))
-    with pytest.raises(InvalidArgumentError, match=f"snapshot {second} is no ancestor .* rolled back"):
+    with pytest.raises(InvalidArgumentError, match=f"snapshot {second} is not an ancestor .* rolled back"):
         table.changes(from_snapshot_id=second)
     assert [event[3] for event in events(table)] == [1, 3]
     with pytest.raises(InvalidArgumentError, match="from_snapshot_id, from_timestamp"):
         table.changes(from_snapshot_id=first, from_timestamp=0)
-    with pytest.raises(SnapshotNotFoundError, match="where the changes end there was no snapshot yet"):
+    with pytest.raises(SnapshotNotFoundError, match="at their end, the branch had no snapshot yet"):
         table.changes(from_snapshot_id=first, to_timestamp="2001-01-01")
     with pytest.raises(InvalidArgumentError, match="from_timestamp is later"):
         table.changes(from_timestamp="2001-01-02", to_timestamp="2001-01-01")
@@ -225,7 +225,7 @@ def test_target_of_publishing_tells_what_the_branch_did(tmp_path: Path) -> None:
     assert told == [("delete", "A", 1), ("insert", "B", 1)]
     assert events(table) == events(branch.refresh())
     check_feed(table.view)
-    with pytest.raises(InvalidArgumentError, match="no ancestor"):
+    with pytest.raises(InvalidArgumentError, match="not an ancestor"):
         table.changes(from_snapshot_id=only_here)
 
 
@@ -379,7 +379,7 @@ def test_equal_rows_of_a_table_without_a_key_are_followed_by_row(tmp_path: Path)
     table.append(pa.table({"n": [7, 7, 7]}))
     feed = table.changes(columns=["n", "_change_type", "_commit_version"]).to_arrow()
     assert feed["n"].to_pylist() == [7, 7, 7]
-    with pytest.raises(InvalidKeyError, match=r"db\.copy has no key.*key=None.*set_key"):
+    with pytest.raises(InvalidKeyError, match=r"db\.copy has no key.*set_key.*key=None"):
         copy.apply_changes(feed, op="_change_type", order_by="_commit_version")
     with copy.transaction() as tx, pytest.raises(InvalidKeyError, match="has no key"):
         tx.apply_changes(feed, op="_change_type", order_by="_commit_version")

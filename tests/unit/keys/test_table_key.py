@@ -50,7 +50,7 @@ def test_columns_that_cannot_identify_rows_are_no_key() -> None:
         check_key_columns(SCHEMA, ["message", "price"])
     with pytest.raises(InvalidKeyError, match=r"'tags' is a list<int>; a key column must be a primitive"):
         check_key_columns(SCHEMA, ["tags"])
-    with pytest.raises(InvalidKeyError, match="names a column twice"):
+    with pytest.raises(InvalidKeyError, match="contains a column twice"):
         check_key_columns(SCHEMA, ["message", "message"])
     with pytest.raises(UnknownColumnError, match="number"):
         check_key_columns(SCHEMA, ["nummber"])
