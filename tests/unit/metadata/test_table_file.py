@@ -82,7 +82,7 @@ def test_of_two_files_of_one_version_the_later_one_is_current(tmp_path: Path) ->
 
 
 def test_a_place_without_a_table_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError, match="no Iceberg table at"):
+    with pytest.raises(TableNotFoundError, match="not an Iceberg table"):
         read_table_metadata(str(tmp_path), {})
     with pytest.raises(TableNotFoundError, match=r"gone\.metadata\.json"):
         read_table_metadata(f"{tmp_path}/gone.metadata.json", {})
@@ -125,7 +125,7 @@ def test_snapshots_without_a_manifest_list_are_refused() -> None:
         (b"", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (gzip.compress(b"{}", mtime=0)[:-5], "not JSON"),
-        (b"[]", "no JSON object"),
+        (b"[]", "does not contain a JSON object"),
         (b"{}", "format-version is None"),
         (b'{"format-version": "2"}', "format-version is '2'"),
         (b'{"format-version": true}', "format-version is True"),

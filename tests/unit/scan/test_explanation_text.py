@@ -115,7 +115,7 @@ def test_text() -> None:
             for number in range(LISTED_FILES)
             for line in (
                 f"    file:/t/covered-{number}  500 rows, sequence number 1",
-                "      newer deleted key ranges hold all its keys",
+                "      newer deleted key ranges cover all its keys",
             )
         ),
         "    and 2 more",
@@ -124,7 +124,7 @@ def test_text() -> None:
 
 def test_as_many_files_as_are_listed() -> None:
     lines = str(explain_plan(replace(PLAN, covered=PLAN.covered[:LISTED_FILES]))).splitlines()
-    assert lines[-1] == "      newer deleted key ranges hold all its keys"
+    assert lines[-1] == "      newer deleted key ranges cover all its keys"
 
 
 def test_text_of_an_empty_table() -> None:
@@ -170,7 +170,7 @@ def test_picture() -> None:
     ]
     opened = "opens 1 position; opens 1 deletion-vector; opens 22 equality"
     assert told[36:41] == ["partial", "2,000", "6.0 KB", "partial", f"rows are named; keys overlap; {opened}"]
-    assert told[41:46] == ["covered", "500", "700 B", "covered-0", "newer deleted key ranges hold all its keys"]
+    assert told[41:46] == ["covered", "500", "700 B", "covered-0", "newer deleted key ranges cover all its keys"]
     of_numbers = re.findall("<th class=n>([^<]*)", explain_plan(PLAN, STEPS)._repr_html_())
     assert of_numbers == ["time", "files", "rows", "size", "rows", "size"]
     nothing = cells(explain_plan(ScanPlan(snapshot_id=None, where=AlwaysTrue())))
