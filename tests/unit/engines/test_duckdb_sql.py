@@ -96,7 +96,7 @@ class TestTimeTravel:
         [
             ("VERSION => 5", SnapshotNotFoundError, "no snapshot 5"),
             ("VERSION => 'thre'", TableFormatError, "thre"),
-            ("VERSION => NULL", InvalidArgumentError, "names no snapshot"),
+            ("VERSION => NULL", InvalidArgumentError, "is not a snapshot"),
             ("TIMESTAMP => TIMESTAMP '1999-01-01'", SnapshotNotFoundError, "had no snapshot at"),
         ],
     )
@@ -190,7 +190,7 @@ class TestRefresh:
     def test_a_table_whose_name_was_taken_twice_is_shown_once_it_is_not(self, attached: Attached) -> None:
         attached.catalog.create_table("db.ITEMS", SCHEMA)
         tf.duckdb.refresh(attached.connection)
-        with pytest.raises(duckdb.Error, match="does not tell the names"):
+        with pytest.raises(duckdb.Error, match="does not distinguish the names"):
             attached.rows("FROM lake.db.items")
         attached.catalog.drop_table("db.ITEMS")
         tf.duckdb.refresh(attached.connection)
@@ -227,7 +227,7 @@ class TestInsert:
         ("sql", "message"),
         [
             ("INSERT OR IGNORE INTO lake.db.items VALUES (1, 'x', 1)", "OR IGNORE into db.items is not supported"),
-            ("INSERT INTO lake.db.items DEFAULT VALUES", "is no query"),
+            ("INSERT INTO lake.db.items DEFAULT VALUES", "is not a query"),
             ("INSERT INTO lake.db.items VALUES (1, 'x')", "gives 2 columns for id, Name, price"),
             ("INSERT INTO lake.db.items (id, size) VALUES (1, 2)", "no column size"),
             ("INSERT INTO lake.db.items VALUES (1, 'x', 1) RETURNING id", "RETURNING"),
