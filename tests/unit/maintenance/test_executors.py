@@ -92,7 +92,7 @@ def run(request: pytest.FixtureRequest) -> Any:
 def test_connect_session_of_spark_3_5_is_refused() -> None:
     session = SparkSession()
     session.version = "3.5.9"  # type: ignore[attr-defined]
-    with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 from classic sessions alone.*executor="local"'):
+    with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 only from classic sessions.*executor="local"'):
         SparkRunner(session)  # type: ignore[arg-type]
 
 
@@ -178,7 +178,7 @@ def test_cancelled_spark_jobs_are_interrupted() -> None:
 def test_task_that_spark_gave_up() -> None:
     """With the cause, and as an error of this library."""
     runner = SparkRunner(SparkSession())  # type: ignore[arg-type]
-    with pytest.raises(TaskFailedError, match=r"the disk is full\. Nothing of it was committed"):
+    with pytest.raises(TaskFailedError, match=r"the disk is full\. Nothing was committed"):
         list(runner.run(Work(breaks_at_seven, None, lambda _: None), TASKS, at_once=1))
 
 
@@ -212,7 +212,7 @@ def test_what_spark_says_in_many_lines_is_told_in_one(message: str, told: str) -
     runner = SparkRunner(Refusing(message))  # type: ignore[arg-type]
     with pytest.raises(TaskFailedError) as caught:
         list(runner.run(Work(times, 1, lambda _: None), [1], at_once=1))
-    assert str(caught.value).startswith(f"a task failed on Spark: {told}. Nothing of it was committed.")
+    assert str(caught.value).startswith(f"a task failed on Spark: {told}. Nothing was committed.")
 
 
 class Counting(SparkSession):

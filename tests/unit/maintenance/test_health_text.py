@@ -93,7 +93,7 @@ def test_text() -> None:
 
 def test_picture() -> None:
     lookup = ["a key lookup opens", "1.2 files on average, 1,003 at most"]
-    expected = ["Health of db.t, branch side", "read amplification", "times", "as it is", "1.50"]
+    expected = ["Health of db.t, branch side", "read amplification", "times", "current", "1.50"]
     expected += ["converted and compacted", "1.00", "data files", "4, 12.3 MB, 1,002 small", "rows"]
     expected += ["1,234,567, 12.5% deleted by position or in covered files", "delete files"]
     expected += ["1,004 equality, 2.5 GB; 1 range, 1.0 KB", *lookup, "how data files read", "files", "clean", "1"]

@@ -239,9 +239,9 @@ def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda main: main.delete(where="id2 = 1", mode="scan"), "delete files came"),
-        (lambda main: main.delete(where="id1 = 'a'", mode="scan"), "data files left"),
-        (lambda main: main.overwrite(rows("z", [1])), "delete files came"),
+        (lambda main: main.delete(where="id2 = 1", mode="scan"), "delete files were added"),
+        (lambda main: main.delete(where="id1 = 'a'", mode="scan"), "data files were removed"),
+        (lambda main: main.overwrite(rows("z", [1])), "delete files were added"),
     ],
 )
 def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any, what: str) -> None:
@@ -271,7 +271,7 @@ def test_deletes_converted_before_the_target_was_named_are_refused(tmp_path: Pat
     if is_compacted:
         assert ingest.maintenance.compact(rewrite_all=True).commit_count == 1
     before = heads(main)
-    with pytest.raises(PublishRefusedError, match="never met"):
+    with pytest.raises(PublishRefusedError, match="without applying them to"):
         main.maintenance.publish()
     assert heads(main) == before
 
@@ -286,7 +286,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
         lambda: main.delete(where="id2 < 10", mode="scan"),
         lambda: main.overwrite(rows("z", [1])),
     ):
-        with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+        with pytest.raises(InvalidArgumentError, match="accepts only appends"):
             refused()
     main.append(rows("b", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 1})
@@ -304,7 +304,7 @@ def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
     main.create_branch("ingest")
     main.set_properties(**TARGET)
     before = main.refresh().snapshot_id
-    with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+    with pytest.raises(InvalidArgumentError, match="accepts only appends"):
         main.maintenance.drop_dead_deletes()
     assert main.refresh().snapshot_id == before
 
@@ -376,7 +376,7 @@ def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
 
     ingest.upsert(rows("a", [1], "new"))
     before_each_commit(ingest, write)
-    with pytest.raises(CommitConflictError, match="came first"):
+    with pytest.raises(CommitConflictError, match="because of"):
         ingest.maintenance.publish()
     assert read_by_pyiceberg(tmp_path)[:10] == TEN_ROWS
     assert live_delete_files(main.refresh()) == []
@@ -450,7 +450,7 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         main.maintenance.publish("ingest", "other")
     with pytest.raises(InvalidArgumentError, match="itself published"):
         main.maintenance.publish("other", "ingest")
-    with pytest.raises(PublishRefusedError, match="no branch 'nowhere'"):
+    with pytest.raises(PublishRefusedError, match="branch 'nowhere' does not exist"):
         main.maintenance.publish("nowhere")
 
 
@@ -477,7 +477,7 @@ def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
     main.append(rows("m", [1]))
     ingest.refresh().upsert(rows("a", [1], "new"))
     ingest.upsert(rows("a", [2], "new"))
-    with pytest.raises(InvalidArgumentError, match=r"(starts from|is at) it"):
+    with pytest.raises(InvalidArgumentError, match=r"(starts from|refers to) it"):
         main.maintenance.expire_snapshots(snapshot_ids=[base])
     main.refresh().maintenance.expire_snapshots(older_than=10**15)
     assert base in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
@@ -494,11 +494,11 @@ def test_a_target_that_is_not_there_and_one_of_which_nothing_is_known(tmp_path: 
     ingest = opened(tmp_path, "ingest")
     ingest.append(rows("a", [1]))
     assert main.maintenance.expire_snapshots(older_than=10**15).expired_snapshots_count == 1
-    with pytest.raises(PublishRefusedError, match="no branch 'main' with a snapshot"):
+    with pytest.raises(PublishRefusedError, match="branch 'main' does not exist or has no snapshot"):
         main.maintenance.publish()
     main.refresh().append(rows("m", [1]))
     assert main.maintenance.expire_snapshots(older_than=10**15).expired_snapshots_count == 0
-    with pytest.raises(PublishRefusedError, match="not known what 'main' got since"):
+    with pytest.raises(PublishRefusedError, match="later changes of 'main' are unknown"):
         main.maintenance.publish()
     assert (live_tuples(main.refresh()), live_tuples(ingest.refresh())) == ([("m", 1, "x")], [("a", 1, "x")])
 

@@ -68,7 +68,7 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
     ingest.maintenance.compact(rewrite_all=True)
     assert live_delete_files(ingest) == []
     before = heads(main)
-    with pytest.raises(CommitConflictError, match="left 'ingest'"):
+    with pytest.raises(CommitConflictError, match="removed from 'ingest'"):
         publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
     assert heads(main) == before
 

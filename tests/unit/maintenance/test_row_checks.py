@@ -57,9 +57,9 @@ def test_counts_and_bounds_are_of_all_batches_together() -> None:
     right = {"values": 8, "nulls": 3, "nans": 2, "lower": 2.0, "upper": 9.0}
     assert column_flaws(parts, DoubleType(), DOUBLE, **right) == []
     for name, other, told in (
-        ("values", 9, "9 values in column 'x', which has 8"),
-        ("nulls", 2, "2 nulls in column 'x', which has 3"),
-        ("nans", 1, "1 NaNs in column 'x', which has 2"),
+        ("values", 9, "9 values in column 'x', but the file has 8"),
+        ("nulls", 2, "2 nulls in column 'x', but the file has 3"),
+        ("nans", 1, "1 NaNs in column 'x', but the file has 2"),
         ("lower", 3.0, "2.0, below the lower bound 3.0"),
         ("upper", 8.0, "9.0, above the upper bound 8.0"),
     ):

@@ -238,7 +238,7 @@ def test_a_fork_goes_on_beside_a_removal_that_takes_long(
     assert held.begun.wait(PATIENCE)
     background.stop_for_a_fork()
     assert not held.over.is_set()
-    assert caplog.messages == ["a fork has waited 0.01 s for the upkeep of a table, and goes on"]
+    assert caplog.messages == ["a fork waited 0.01 s for the upkeep of a table, and continues"]
     held.tell()
     background.go_on()
     held.over.set()
