@@ -53,7 +53,7 @@ def test_text_is_cut_and_says_so(lake: Lake) -> None:
 def test_range_that_cannot_be_is_an_error(lake: Lake, snapshot_ids: list[int], tmp_path: Path) -> None:
     """CF-1: in the wrong order; CF-2: a snapshot that the table does not have."""
     first, second, _ = snapshot_ids
-    assert "is the older one" in lake.error("changes", TABLE, "--from", second, "--to", first)["message"]
+    assert " is older" in lake.error("changes", TABLE, "--from", second, "--to", first)["message"]
     assert lake.error("changes", TABLE, "--from", 7)["type"] == "SnapshotNotFoundError"
 
 

@@ -105,7 +105,7 @@ class TestDeletePrefix:
     @pytest.mark.parametrize(
         ("prefix", "kind", "message"),
         [
-            (["id2=1"], "InvalidKeyError", "prefix (id2) is no leading part of the key (id1, id2, num_cal)"),
+            (["id2=1"], "InvalidKeyError", "prefix (id2) is not a leading part of the key (id1, id2, num_cal)"),
             (
                 ["id1=A", "id2=x"],
                 "InvalidArgumentError",
@@ -160,13 +160,13 @@ class TestDeleteRange:
     def test_equal_bounds_make_no_snapshot(self, lake: Lake) -> None:
         before = snapshot_id(lake)
         run = lake.run("delete-range", TABLE, "--lower", "A", "--upper", "A")
-        assert run.stdout.splitlines()[1:] == ["Nothing to change; no snapshot was made."]
+        assert run.stdout.splitlines()[1:] == ["Nothing to change; no snapshot was created."]
         assert snapshot_id(lake) == before
 
     @pytest.mark.parametrize(
         ("arguments", "kind", "message"),
         [
-            (["--lower", "B", "--upper", "A"], "InvalidKeyError", "lower bound ('B',) lies above upper bound ('A',)"),
+            (["--lower", "B", "--upper", "A"], "InvalidKeyError", "lower bound ('B',) is above upper bound ('A',)"),
             (["--on", "tss", "--lower", "x"], "UnknownColumnError", "unknown column 'tss' in on=. Did you mean 'ts'?"),
             (
                 ["--on", "ts", "--lower", "2026-01-03"],
@@ -237,7 +237,7 @@ class TestRollback:
 
     def test_by_tag_and_by_time(self, lake: Lake) -> None:
         run = lake.run("rollback", TABLE, "--tag", "first", "-y")
-        assert run.stdout.endswith("; 2 snapshots taken back.\n")
+        assert run.stdout.endswith("; 2 snapshots rolled back.\n")
         oldest = lake.json("history", TABLE)["snapshots"][-1]
         assert lake.json("rollback", TABLE, "--as-of", oldest["made_current_at"])["undone_snapshot_ids"] == []
 
@@ -247,7 +247,7 @@ class TestRollback:
         before = snapshot_id(lake)
         run = lake.run("rollback", TABLE, "--tag", "first")
         assert run.status == 2
-        assert "--yes confirms" in run.stderr
+        assert "pass --yes to confirm" in run.stderr
         answers: list[bool] = [False, True]
 
         class Terminal:
@@ -255,7 +255,7 @@ class TestRollback:
                 return True
 
         def answer(question: str, **_options: Any) -> bool:
-            assert question == "Take 2 snapshots out of db.calendars, branch main?"
+            assert question == "Roll back 2 snapshots of db.calendars, branch main?"
             return answers.pop(0)
 
         monkeypatch.setattr(confirm, "sys", type("Streams", (), {"stdin": Terminal()}))
@@ -278,7 +278,7 @@ class TestRollback:
         lake.json("rollback", TABLE, "--tag", "first", "--yes")
         error = lake.error("rollback", TABLE, newest)
         assert error["type"] == "InvalidArgumentError"
-        assert "is no ancestor of" in error["message"]
+        assert "is not an ancestor of" in error["message"]
 
 
 class TestTag:
@@ -286,7 +286,7 @@ class TestTag:
         head = snapshot_id(lake)
         assert lake.json("tag", TABLE, "today") == {"table": TABLE, "tag": "today", "snapshot_id": head}
         first = lake.json("history", TABLE)["snapshots"][-1]["snapshot_id"]
-        assert lake.run("tag", TABLE, "oldest", first).stdout == f"db.calendars: tag oldest names snapshot {first}.\n"
+        assert lake.run("tag", TABLE, "oldest", first).stdout == f"db.calendars: tag oldest is at snapshot {first}.\n"
         assert [tag["tag"] for tag in lake.json("tag", TABLE)["tags"]] == ["first", "oldest", "today"]
         assert lake.run("tag", TABLE, "oldest", "--delete").stdout == "db.calendars: tag oldest removed.\n"
         listed = [line.split() for line in lake.run("tag", TABLE).stdout.splitlines()[2:]]
@@ -351,7 +351,7 @@ def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
     ):
         run = lake.run(*command, *since)
         assert run.status != 0
-        assert "ScopeChangedError" in run.stderr or "came since" in run.stderr
+        assert "ScopeChangedError" in run.stderr or "was added since" in run.stderr
     assert lake.run("load", TABLE, str(rows), *since).status == 2
     assert lake.run("delete-prefix", TABLE, "id1=A", "--dry-run", *since).status == 2
     assert live_keys(lake) == keys

@@ -90,7 +90,7 @@ def test_watch_goes_on_without_its_catalog_for_a_while(lake: Lake, monkeypatch: 
     monkeypatch.setattr(time, "sleep", of_the_watch(pause))
     done = lake.run("maintain", "--watch")
     assert done.status == 0
-    assert "the tables cannot be listed, and are looked at again later: no answer" in done.stderr
+    assert "the tables cannot be listed; trying again later: no answer" in done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["db.small:"]
     answers = iter(["no answer"])
     done = lake.run("maintain", "--watch", "--for", "0s")
@@ -163,6 +163,6 @@ def test_watch_says_on_a_screen_what_it_looks_at(lake: Lake, monkeypatch: pytest
     """It prints nothing while nothing is due."""
     monkeypatch.setattr(Output, "progress_console", lambda _self: Console())
     done = lake.run("maintain", "--watch", "--for", "0s", "--interval", "2s")
-    assert (done.status, done.stderr) == (0, "Looking at the tables of the catalog every 2 s. Ctrl-C ends it.\n")
+    assert (done.status, done.stderr) == (0, "Checking the tables of the catalog every 2 s. Press Ctrl-C to stop.\n")
     named = lake.run("maintain", "db.empty", "--watch", "--for", "0s", "--interval", "2s")
-    assert named.stderr == "Looking at 1 table every 2 s. Ctrl-C ends it.\n"
+    assert named.stderr == "Checking 1 table every 2 s. Press Ctrl-C to stop.\n"

@@ -69,7 +69,7 @@ def test_other_rows_are_wrong_and_a_refusal_is_none(written: list[WrittenCase]) 
     short = judge(case, Answer(rows=[*rows[1:], rows[1]]))
     assert (short.verdict, short.detail) == (Verdict.WRONG, "missing: (3, a); too many: (null, null)")
     assert judge(case, Answer(error="no\nsuch")).detail == "no such"
-    assert judge(case, Answer(rows=[{"id": 1}])).detail == "a row of the columns ['id'], not ['id', 'cat']"
+    assert judge(case, Answer(rows=[{"id": 1}])).detail == "a row has the columns ['id'], not ['id', 'cat']"
     unreadable = next(case for case in written if case.rows is None)
     assert judge(unreadable, Answer(rows=[])).verdict is Verdict.WRONG
     assert judge(unreadable, Answer(error="corrupt")).verdict is Verdict.RIGHT
@@ -85,7 +85,7 @@ def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCa
     assert judge(case, Answer(rows=[dict(zip(columns, same, strict=True))])).verdict is Verdict.RIGHT
     wrong = judge(case, Answer(rows=[dict(zip(columns, (*same[:2], "noon", *same[3:]), strict=True))]))
     assert wrong.verdict is Verdict.WRONG
-    assert "not of its column's type" in str(wrong.detail)
+    assert "does not have the type of its column" in str(wrong.detail)
 
 
 def test_lines_that_are_no_answer_are_passed_over() -> None:
@@ -111,7 +111,7 @@ def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Pa
 
 
 def test_a_reader_that_reads_nothing_is_not_set_up(written: list[WrittenCase], fake: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="refused every table that has no deletes: cannot"):
+    with pytest.raises(InvalidArgumentError, match="rejected every table without deletes: cannot"):
         check(reader(fake, "refuses"), written, tables_per_process=20)
     with pytest.raises(InvalidArgumentError, match="answered for none of the tables: the process ended with status 1"):
         check(Reader("none", (sys.executable, "-c", "raise SystemExit('nothing here')")), written[:1])

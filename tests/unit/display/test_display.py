@@ -114,8 +114,8 @@ def test_change_counts_range_deletes_once() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"already_applied": True}, "This batch was committed before; nothing was changed."),
-        ({}, "Nothing to change; no snapshot was made."),
+        ({"already_applied": True}, "This batch was already committed; nothing was changed."),
+        ({}, "Nothing to change; no snapshot was created."),
         (
             {
                 "attempts": 3,
