@@ -84,7 +84,7 @@ def _calls_function(leaf: SparkExpression) -> bool:
 
 def _no_condition(part: Part) -> InvalidPredicateError:
     return InvalidPredicateError(
-        f"where: {part.text} cannot choose files. Compare columns, or functions of the catalog such as "
-        "system.bucket(4, id), with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL "
-        "and LIKE 'a%', joined by AND, OR and NOT."
+        f"where: {part.text} cannot be used to choose files. Compare columns, or functions of the catalog such as "
+        "system.bucket(4, id), with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL and LIKE 'a%', "
+        "joined by AND, OR and NOT."
     )

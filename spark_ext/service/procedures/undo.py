@@ -28,7 +28,7 @@ _UNDONE = pa.schema(
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The commit to undo.", is_required=True),
+    Parameter("snapshot_id", "long", "The snapshot to revert.", is_required=True),
     DRY_RUN,
     *COMMIT,
     columns=_UNDONE,
@@ -42,7 +42,7 @@ def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **
     Parameter("where", "string", "The rows to restore.", is_required=True, role="condition"),
     Parameter("snapshot_id", "long", "The snapshot with the earlier state."),
     Parameter("timestamp", "timestamp", "The time of the earlier state."),
-    Parameter("tag", "string", "The tag of the earlier state; give one of the three."),
+    Parameter("tag", "string", "The tag of the earlier state; pass only one of the three."),
     DRY_RUN,
     *COMMIT,
     columns=_UNDONE,
@@ -64,8 +64,8 @@ def restore_rows(
     if len(exact) < len(filters):
         unknown = next(part for part, found in zip(where, filters, strict=True) if found is None)
         raise InvalidPredicateError(
-            f"restore_rows: {unknown.text!r} compares no column with constants. Nothing was changed. Use comparisons, "
-            "IN, IS NULL and LIKE 'text%'."
+            f"restore_rows: {unknown.text!r} does not compare columns with constants. Nothing was changed. Use "
+            "comparisons, IN, IS NULL and LIKE 'text%'."
         )
     result = table.restore_rows(
         all_of(exact), snapshot_id=snapshot_id, as_of=timestamp, tag=tag, dry_run=dry_run, **named_commit(commit)

@@ -128,7 +128,7 @@ def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
 )
 def test_parts_that_choose_no_files(bucketed: Table, predicate: dict[str, Any]) -> None:
     """PR-3, PR-8: an error, rather than every file."""
-    with pytest.raises(InvalidPredicateError, match="part 0 cannot choose files"):
+    with pytest.raises(InvalidPredicateError, match="part 0 cannot be used to choose files"):
         file_condition(parts(predicate), bucketed)
 
 
