@@ -102,7 +102,7 @@ def test_name_of_a_state_takes_no_other_one(spark: SparkSession, table: Table) -
     spark.sql(f"INSERT INTO lake.{table.name}.branch_audit VALUES (3, 'c')")
     for state in ("branch_audit", "tag_first", f"snapshot_id_{first}"):
         for clause in OTHER_STATES:
-            with pytest.raises(AnalysisException, match="say two states; give one") as error:
+            with pytest.raises(AnalysisException, match="both choose a state; pass only one") as error:
                 spark.sql(f"SELECT * FROM lake.{table.name}.{state} {clause.format(first=first)}")
             assert error.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT", (state, clause)
     assert ids(spark, f"lake.{table.name}.branch_audit") == [1, 2, 3]

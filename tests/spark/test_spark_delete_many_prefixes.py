@@ -123,7 +123,7 @@ def test_uuids_of_a_source_are_text(spark: SparkSession, lake: Catalog, namespac
     ("columns", "message"),
     [
         ("'ann' AS customer, 7 AS quantity", "quantity is not in the key (customer, order, line)"),
-        ("1 AS line", "is no leading part of the key (customer, order, line)"),
+        ("1 AS line", "is not a leading part of the key (customer, order, line)"),
         ("1 AS customer", "column 'customer' is string"),
         ("'ann' AS customer, 1.5 AS `order`", "column 'order' is long"),
     ],
@@ -141,7 +141,7 @@ def test_a_source_of_other_columns_is_refused(spark: SparkSession, orders: Table
 @pytest.mark.parametrize("arguments", ["dry_run => true", "prefix => map('customer', 'ann'), source => 'few_keys'"])
 def test_prefixes_come_from_one_place(spark: SparkSession, orders: Table, few_keys: str, arguments: str) -> None:
     """PR-25."""
-    with pytest.raises(AnalysisException, match="give prefix, or source"):
+    with pytest.raises(AnalysisException, match="pass prefix, or source"):
         call(spark, orders, arguments)
 
 

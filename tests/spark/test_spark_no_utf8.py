@@ -43,7 +43,7 @@ def test_partitions_of_text_are_utf8(spark: SparkSession, warehouse: Path, names
     spark.sql(f"INSERT INTO {name} VALUES (0, 'é')")
     for statement in (f"INSERT INTO {name} SELECT 1, {FF}", f"UPDATE {name} SET s = concat('ab', {FE}) WHERE n = 0"):
         with pytest.raises(
-            AnalysisException, match=r"column 's': a row has the bytes b'.*', which are no UTF-8"
+            AnalysisException, match=r"column 's': a row has the bytes b'.*', which are not UTF-8"
         ) as error:
             spark.sql(statement)
         assert error.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
@@ -54,7 +54,7 @@ def test_partitions_of_text_are_utf8(spark: SparkSession, warehouse: Path, names
 def test_an_argument_is_utf8(spark: SparkSession, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (s STRING NOT NULL) TBLPROPERTIES ('tableformat.key' = 's')")
     spark.sql(f"INSERT INTO lake.{namespace}.t SELECT {REPLACED}")
-    with pytest.raises(AnalysisException, match="text that is no UTF-8 cannot be an argument of a procedure"):
+    with pytest.raises(AnalysisException, match="text that is no UTF-8 is not supported as an argument of a procedure"):
         spark.sql(f"CALL lake.system.delete_prefix('{namespace}.t', map('s', {FF}))")
     assert spark.table(f"lake.{namespace}.t").count() == 1
 

@@ -95,14 +95,14 @@ def test_missing_argument_and_null_for_a_required_one(spark: SparkSession, table
     assert error.getCondition() == "REQUIRED_PARAMETER_NOT_FOUND"
     assert "snapshot_id" in str(error)
     assert "'snapshot_id' is required" in str(failure(spark, f"rollback_to_snapshot('{table.name}', NULL)"))
-    assert "names no table" in str(failure(spark, "rollback_to_snapshot(NULL, 1)"))
+    assert "the argument table is empty" in str(failure(spark, "rollback_to_snapshot(NULL, 1)"))
     assert "WRONG_NUM_ARGS" in str(failure(spark, f"rollback_to_snapshot('{table.name}', 1, 'main', 4)"))
     assert ids(spark, table.name) == [1, 2, 3]
 
 
 def test_argument_of_another_type(spark: SparkSession, table: Table) -> None:
     error = failure(spark, f"rollback_to_snapshot('{table.name}', array(1))")
-    assert "DATATYPE_MISMATCH" in (error.getCondition() or "") or "is of the type bigint" in str(error)
+    assert "DATATYPE_MISMATCH" in (error.getCondition() or "") or "has the type bigint" in str(error)
     with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
         spark.sql(f"CALL lake.system.rollback_to_snapshot('{table.name}', 'x')")
     assert ids(spark, table.name) == [1, 2, 3]
@@ -117,7 +117,7 @@ def test_procedures_are_listed_and_described(spark: SparkSession) -> None:
     text = "\n".join(row[0] for row in spark.sql("DESCRIBE PROCEDURE lake.system.ancestors_of").collect())
     assert "The snapshot and its ancestors, newest first" in text
     assert "table (string, required): Name of the table" in text
-    assert "snapshot_id (long): Where to begin" in text
+    assert "snapshot_id (long): The snapshot to begin with" in text
 
 
 def test_explaining_a_call_does_not_run_it(spark: SparkSession, table: Table) -> None:
@@ -202,7 +202,7 @@ def test_rollback_to_no_ancestor(spark: SparkSession, table: Table) -> None:
     """PR-6."""
     first, _, third = snapshots(table)
     call(spark, f"rollback_to_snapshot('{table.name}', {first})")
-    assert "no ancestor" in str(failure(spark, f"rollback_to_snapshot('{table.name}', {third})"))
+    assert "not an ancestor" in str(failure(spark, f"rollback_to_snapshot('{table.name}', {third})"))
     assert "no snapshot 5" in str(failure(spark, f"rollback_to_snapshot('{table.name}', 5)"))
 
 
@@ -216,8 +216,8 @@ def test_set_current_snapshot_by_id_and_by_ref(spark: SparkSession, table: Table
         {"previous_snapshot_id": first, "current_snapshot_id": second}
     ]
     assert ids(spark, table.name) == [1, 2]
-    assert "give snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}')"))
-    assert "give snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}', {first}, 'one')"))
+    assert "either snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}')"))
+    assert "either snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}', {first}, 'one')"))
     assert "Did you mean 'one'" in str(failure(spark, f"set_current_snapshot('{table.name}', ref => 'onw')"))
 
 
