@@ -81,13 +81,13 @@ def _refuse_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any], kno
 def check_texts(values: Mapping[Any, Any], what: str) -> None:
     """Raise InvalidArgumentError unless this is a mapping of texts to texts. `what` is its name in the plural."""
     if not isinstance(values, Mapping):
-        raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {shown(values)}.")
+        raise InvalidArgumentError(f"{what} must be a mapping of text to text, not {shown(values)}.")
     for name, value in values.items():
         if not _is_text(name):
-            raise InvalidArgumentError(f"{what} are text: the name {shown(name)} is none.")
+            raise InvalidArgumentError(f"{what} must be text, but the name {shown(name)} is not.")
         if not _is_text(value):
             hint = f" Write {name!r}: {str(value).lower()!r}." if isinstance(value, bool | int | float) else ""
-            raise InvalidArgumentError(f"{what} are text: {name!r} is {shown(value)}.{hint}")
+            raise InvalidArgumentError(f"{what} must be text, but {name!r} is {shown(value)}.{hint}")
 
 
 def _is_checked(parameter: inspect.Parameter) -> bool:
@@ -174,7 +174,7 @@ def _hint(name: str, value: Any, annotation: Any) -> str:
     for choice in typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,):
         items = typing.get_args(choice) if typing.get_origin(choice) in (Sequence, Collection) else ()
         if items and isinstance(value, Mapping):
-            return f" Give the names alone: {name}={list(value)!r}."
+            return f" Pass only the names: {name}={list(value)!r}."
         if items and (_is_single(value) if items[0] is Any else _fits(value, items[0])):
             return f" Put it in a list: [{name}]."
     return ""
@@ -211,9 +211,9 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 _EXPRESSIONS = {
-    "BooleanExpression": "an expression of PyIceberg",
-    "Expression": "one of pyarrow.compute",
-    "PolarsExpression": "one of Polars",
+    "BooleanExpression": "a PyIceberg expression",
+    "Expression": "a pyarrow.compute expression",
+    "PolarsExpression": "a Polars expression",
 }
 """The types that `where=` takes besides SQL text."""
 

@@ -134,8 +134,8 @@ class ConsumerNotFoundError(NotFoundError):
         self.name = name
         self.available = tuple(available)
         super().__init__(
-            f"the table has no consumer {name!r}.{nearest_hint(name, self.available)} consumers.advance({name!r}, "
-            "snapshot_id) registers it at the snapshot whose rows it has."
+            f"the table has no consumer {name!r}.{nearest_hint(name, self.available)} To register it, call "
+            f"consumers.advance({name!r}, snapshot_id) with the snapshot whose rows it already has."
         )
 
 
@@ -196,11 +196,11 @@ class BatchPartlyAppliedError(TableFormatError):
         """The tables that have the batch."""
         self.lacking = tuple(lacking)
         super().__init__(
-            f"batch {batch_id!r} of {application_id!r} was committed to {', '.join(self.having) or 'no table'} and not "
-            f"to {', '.join(self.lacking)}. A transaction commits a batch to all its tables, so a table was "
-            "created again or rolled back, or the batch was committed to one table alone. Nothing was changed. Look at "
-            "the rows of these tables. To commit the batch again, take it back from the tables that have it, with "
-            "rollback(..., replay=True), or use another application_id."
+            f"batch {batch_id!r} of {application_id!r} was committed to {', '.join(self.having) or 'no table'} but "
+            f"not to {', '.join(self.lacking)}. Nothing was changed. A transaction commits a batch to all of its "
+            "tables. Either a table was recreated or rolled back, or the batch was committed to only one table. "
+            "Check the rows of these tables. To commit the batch again, undo it with rollback(..., replay=True) in "
+            "the tables that have it, or use another application_id."
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -240,9 +240,9 @@ class PartialCommitError(CommitStateUnknownError):
         """The tables that have the commit."""
         self.lacking = tuple(lacking)
         super().__init__(
-            f"the catalog applied the commit to {', '.join(self.having)} and not to {', '.join(self.lacking)}: its "
-            "transactions are not atomic. No file was removed. Roll the changed tables back, with "
-            "rollback(..., replay=True) for a named batch, and repeat the transaction."
+            f"the catalog applied the commit to {', '.join(self.having)} but not to {', '.join(self.lacking)}: its "
+            "transactions are not atomic. No file was removed. Roll back the changed tables, with rollback(..., "
+            "replay=True) for a named batch, and repeat the transaction."
         )
 
 
@@ -318,8 +318,8 @@ class ReadOnlyLakeError(StorageError):
     def __init__(self, catalog_file: str) -> None:
         self.catalog_file = catalog_file
         super().__init__(
-            f"{catalog_file} cannot be written to here: the lake is mounted read-only, or the rights to its directory "
-            "are missing. It can be read. Nothing was changed.",
+            f"{catalog_file} is not writable: the lake is mounted read-only, or write permission on its directory is "
+            "missing. Nothing was changed. Reading still works.",
             nothing_changed=True,
         )
 
@@ -343,8 +343,8 @@ class SeveralTablesError(UnsupportedFeatureError):
         self.catalog = catalog
         super().__init__(
             f"catalog {catalog!r} ({kind}) cannot commit to several tables at once: {reason}. Nothing was changed. "
-            "Use one transaction for each table, with the same application_id and batch_id, or a lake's own catalog, "
-            "or a REST catalog whose server has transactions."
+            "Use one transaction for each table, with the same application_id and batch_id. Or use the catalog of a "
+            "lake, or a REST catalog whose server supports transactions."
         )
 
 
@@ -355,10 +355,10 @@ class CopiedLakeError(UnsupportedFeatureError):
         self.location = location
         self.lake = lake
         super().__init__(
-            f"{name} cannot be changed through {catalog_file}: its files are at {location}, in the lake {lake}, which "
-            "has a catalog of its own. The catalog was copied, or names a table of another lake; writing would change "
-            "the original, whose clean-up would remove what was written. Nothing was changed. Write through "
-            f"{lake!r}, or run `tableformat relocate` here, which makes a copied lake one of its own."
+            f"{name} cannot be changed through {catalog_file}: its files are at {location}, in the lake {lake}, "
+            "which has its own catalog. Either the catalog was copied, or it lists a table of another lake. A write "
+            "would change the original, and cleanup of the original would remove the new files. Nothing was changed. "
+            f"Write through {lake!r}, or run `tableformat relocate` here to turn the copy into an independent lake."
         )
 
 
@@ -370,9 +370,9 @@ class MovedLakeError(UnsupportedFeatureError):
         self.location = location
         self.lake = lake
         super().__init__(
-            f"{name} cannot be changed: its metadata says that it is at {location}, and the lake is at {lake}. The "
-            "lake was moved or copied, and nothing outside of it is written to. Nothing was changed. `tableformat "
-            "relocate`, or catalog.relocate(), rewrites the metadata to where the lake is."
+            f"{name} cannot be changed: its metadata gives its location as {location}, but the lake is at {lake}. "
+            "The lake was moved or copied, and files outside the lake are never written. Nothing was changed. Run "
+            "`tableformat relocate`, or call catalog.relocate(), to rewrite the metadata to the current location."
         )
 
 

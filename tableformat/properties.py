@@ -238,12 +238,13 @@ def _refuse_promise(name: str) -> None:
     for a name that Iceberg reserves for the contents of the metadata."""
     if name.startswith(_UNKEPT):
         raise UnsupportedFeatureError(
-            f"table property {name}: files are not encrypted here, so it would promise what is not done. Nothing was "
-            "changed. Leave it out, and encrypt where the files are stored."
+            f"table property {name} is not supported, because this library does not encrypt files. Nothing was "
+            "changed. Remove the property, and encrypt in the storage layer."
         )
     if name in _RESERVED:
         raise InvalidArgumentError(
-            f"table property {name} is reserved: the table's metadata says it, and no property does. Leave it out."
+            f"table property {name} is reserved: its value comes from the table metadata and cannot be set as a "
+            "property. Remove it."
         )
 
 
@@ -313,7 +314,7 @@ def _warn_of_no_effect(properties: Mapping[str, str]) -> None:
     ]
     if idle:
         warnings.warn(
-            f"table properties that other engines go by and nothing here does: {', '.join(idle)}. They are kept.",
+            f"table properties without effect in this library: {', '.join(idle)}. They are stored for other engines.",
             PropertyWithoutEffectWarning,
             stacklevel=_frames_of_library(),
         )
@@ -362,7 +363,7 @@ def name_mapping(properties: Mapping[str, str]) -> NameMapping | None:
         return parse_mapping_from_json(text)
     except ValueError as error:
         raise InvalidArgumentError(
-            f"table property {NAME_MAPPING} must be the JSON of a name mapping, not {text!r:.60}."
+            f"table property {NAME_MAPPING} must be a name mapping in JSON, not {text!r:.60}."
         ) from error
 
 

@@ -105,7 +105,7 @@ class TableCommits(TableEvolution):
     ) -> CommitResult:
         """`dry_run` is None if the operation has no such option."""
         if isinstance(dry_run, str):
-            one_of(dry_run, ("metadata",), option="dry_run, where it is text,")
+            one_of(dry_run, ("metadata",), option="a text value of dry_run")
         names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
         options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:

@@ -79,8 +79,8 @@ class TableReads:
         iceberg = self.iceberg
         if self.catalog is None and not isinstance(iceberg.catalog, NoopCatalog):
             raise UnsupportedFeatureError(
-                f"the handle of {self.name} cannot be pickled: it was not loaded by a catalog of open_catalog(). Load "
-                "it in the other process instead."
+                f"the handle of {self.name} cannot be pickled: it was not loaded through a catalog from "
+                "open_catalog(). Load the table in the other process instead."
             )
         parts = (iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.config)
         return _handle, (type(self), parts, self.catalog, self.branch)

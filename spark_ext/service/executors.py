@@ -69,8 +69,8 @@ class JvmRunner:
             answer = self._jvm.run_task(shared, pickle.dumps(task)).result()
         except RuntimeError as error:
             raise TaskFailedError(
-                f"a task failed on Spark: {error}. Nothing of it was committed. Look at the executor's log; without "
-                f"the catalog's option {self._option!r} these files are written on the driver."
+                f"a task failed on Spark: {error}. Nothing was committed. Check the log of the executor. Without the "
+                f"catalog option {self._option!r}, these files are written on the driver."
             ) from error
         return result_of(answer)
 
@@ -136,5 +136,5 @@ def executor_choice(options: Mapping[str, str], option: str, jvm: Jvm | None) ->
     if stated is None:
         return None
     if not stated.isdecimal():
-        raise InvalidArgumentError(f"the catalog's option {option!r} is a number of bytes, not {stated!r}.")
+        raise InvalidArgumentError(f"the catalog option {option!r} must be a number of bytes, not {stated!r}.")
     return None if jvm is None else LargeOnExecutors(JvmRunner(jvm, option), int(stated))

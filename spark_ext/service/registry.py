@@ -79,7 +79,7 @@ def method(name: str) -> Callable[[Handler], Handler]:
     """Register a function as the method with this name."""
 
     def register(handler: Handler) -> Handler:
-        assert name not in _handlers, f"two methods are called {name}"
+        assert name not in _handlers, f"two methods have the name {name}"
         _handlers[name] = handler
         return handler
 

@@ -59,7 +59,7 @@ def _is_of_icebergs_java(catalog: str, option: str) -> bool:
     is_of_hadoop = option.startswith(_OF_HADOOP)
     if option not in _OF_ICEBERGS_JAVA and not is_of_hadoop and not option.startswith(_OF_CACHE):
         return False
-    instead = " Stores have options such as s3.endpoint." if is_of_hadoop or option == "io-impl" else ""
+    instead = " Object stores have options such as s3.endpoint." if is_of_hadoop or option == "io-impl" else ""
     logger.warning("option spark.sql.catalog.%s.%s has no effect here.%s", catalog, option, instead)
     return True
 
@@ -136,7 +136,7 @@ class Session:
         }
         warehouse = passed.pop("warehouse", None)
         if warehouse == "":
-            raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
+            raise InvalidArgumentError("the catalog option 'warehouse' is empty: set it to a directory.")
         if warehouse is None:
             return open_catalog(name, **passed)
         is_path = "/" in warehouse or "\\" in warehouse or is_file_uri(warehouse)
@@ -194,8 +194,8 @@ class Session:
             return Table(self.staging.load_table(identifier), catalog=self.catalog)
         except NoSuchTableError as error:
             raise TableNotFoundError(
-                "the catalog's Python process was started anew while a table was being made. Nothing was changed. Run "
-                "the statement again."
+                "the Python process of the catalog was restarted while a table was being created. Nothing was "
+                "changed. Run the statement again."
             ) from error
 
     def _at_metadata_file(self, pin: Pin) -> Table:

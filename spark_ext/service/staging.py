@@ -91,7 +91,7 @@ class StagingCatalog(NoopCatalog):
         with self._lock:
             staged = self._tables.get(table.name())
             if staged is None:
-                raise CommitFailedException(f"{'.'.join(table.name())} is not being made any more")
+                raise CommitFailedException(f"{'.'.join(table.name())} is no longer being created")
             for requirement in requirements:
                 requirement.validate(staged.metadata)
             staged.metadata = apply_updates(staged.metadata, _location(table.name(), staged), updates)

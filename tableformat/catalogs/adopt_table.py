@@ -38,7 +38,8 @@ def adopt_table(table: Table, key: Sequence[str] | None, *, dry_run: bool) -> Ad
         rows = ", ".join(f"{count:,} on branch {branch}" for branch, count in found.null_rows.items())
         raise InvalidKeyError(
             f"{table.name} cannot have the key ({', '.join(columns)}): rows have a null in {' or '.join(optional)}: "
-            f'{rows}. Nothing was changed. table.delete("{where}", mode="scan") deletes them; or choose other columns.'
+            f'{rows}. Nothing was changed. Delete these rows with table.delete("{where}", mode="scan"), or choose '
+            "other columns."
         )
     if not dry_run:
         adopt(table.iceberg, columns, optional)

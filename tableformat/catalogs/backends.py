@@ -58,7 +58,7 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
     text = os.fspath(name_or_path)
     if not text:
         raise InvalidArgumentError(
-            "open_catalog needs a directory or the name of a configured catalog, not an empty text."
+            "open_catalog needs a directory or the name of a configured catalog, not empty text."
         )
     configured = list_catalogs()
     if isinstance(name_or_path, str) and text.lower() in configured:
@@ -76,7 +76,7 @@ def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must
         return _load_configured(text, options)
     raise CatalogNotFoundError(
         f"no catalog {text!r} in PyIceberg's configuration, and no such directory.{nearest_hint(text, configured)} "
-        f"To create a catalog in a directory, write it with a separator: {'./' + text!r}."
+        f"To create a catalog in a directory, write the path with a separator: {'./' + text!r}."
     )
 
 
@@ -92,7 +92,7 @@ def _load_configured(name: str, options: dict[str, str]) -> Catalog:
     except (OSError, RESTError, SQLAlchemyError) as error:
         raise unreachable(name, error) from error
     except (ValueError, TypeError, KeyError) as error:
-        raise InvalidArgumentError(f"the options of catalog {name!r} define no catalog: {error}.") from error
+        raise InvalidArgumentError(f"the options of catalog {name!r} do not define a catalog: {error}.") from error
 
 
 def _looks_like_path(text: str) -> bool:
@@ -103,14 +103,14 @@ def _looks_like_path(text: str) -> bool:
 def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
     if scheme not in _OBJECT_STORES:
         raise InvalidArgumentError(
-            f"{uri!r} is neither a directory nor an object store. For a catalog service, name it and pass its address: "
-            f'open_catalog("prod", uri={uri!r}).'
+            f"{uri!r} is neither a directory nor an object store. For a catalog service, pass a name and the "
+            f'address: open_catalog("prod", uri={uri!r}).'
         )
     _check_path_options(options)
     if "catalog_file" not in options and "uri" not in options:
         raise InvalidArgumentError(
-            f"a catalog with its tables under {uri!r} needs a place for its SQLite file on this machine: pass "
-            "catalog_file='path/to/catalog.db'. Writers on several machines need a catalog service instead."
+            f"a catalog with its tables under {uri!r} needs a path for its SQLite file on this machine: pass "
+            "catalog_file='path/to/catalog.db'. If several machines write, use a catalog service instead."
         )
     engine_options = _engine_options(options, must_exist=must_exist)
     return EmbeddedCatalog(must_exist=must_exist, **engine_options, warehouse=uri.rstrip("/"))
@@ -126,7 +126,9 @@ def _engine_options(options: dict[str, str], *, must_exist: bool) -> dict[str, s
     if "catalog_file" not in options:
         return options
     if "uri" in options:
-        raise InvalidArgumentError("catalog_file and uri both say where the catalog's database is; pass one of them.")
+        raise InvalidArgumentError(
+            "catalog_file and uri both set the location of the catalog's database. Pass only one of them."
+        )
     file = absolute_path(options["catalog_file"])
     if not must_exist:
         make_directory(os.path.dirname(file))

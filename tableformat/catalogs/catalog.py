@@ -93,7 +93,7 @@ class Catalog(CatalogNames):
         if self._opened is None:
             raise UnsupportedFeatureError(
                 f"catalog {self.iceberg.name!r} cannot be pickled: it was not opened by open_catalog(), so another "
-                "process could not open it. Open it there instead."
+                "process could not open it. Open the catalog in the other process instead."
             )
         from tableformat.catalogs.open_catalog import reopen_catalog
 
@@ -108,8 +108,8 @@ class Catalog(CatalogNames):
         shown = [*tables, *((each, "") for each in namespaces[html.LISTED_ROWS :])]
         return html.fragment(
             f"Catalog {self.iceberg.name}",
-            html.facts([("warehouse", self.iceberg.properties.get("warehouse", "not stated"))]),
-            html.grid(("namespace", "tables"), shown) if shown else html.quiet("no namespace yet"),
+            html.facts([("warehouse", self.iceberg.properties.get("warehouse", "unknown"))]),
+            html.grid(("namespace", "tables"), shown) if shown else html.quiet("no namespaces"),
         )
 
     def report_to(self, reporter: Reporter | None) -> None:
@@ -517,10 +517,12 @@ class Catalog(CatalogNames):
             given = {"tables": tables, "replace": replace, **options}
             wrong = [name for name, value in given.items() if value]
             if wrong:
-                raise InvalidArgumentError(f"{', '.join(wrong)}: only with a place to relocate to.")
+                raise InvalidArgumentError(f"{', '.join(wrong)}: valid only with a location to relocate to.")
             return relocate_here(self.iceberg, outside=outside, dry_run=dry_run, progress=progress)
         if outside is not None:
-            raise InvalidArgumentError("outside is for a lake in its place: a copy brings all tables.")
+            raise InvalidArgumentError(
+                "outside is valid only without a location to relocate to, because a copy includes all tables."
+            )
         names = [identifier_parts(name) for name in tables]
         for name in names:
             check_name(name)

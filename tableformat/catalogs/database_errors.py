@@ -16,22 +16,22 @@ _LOCKED: Final = "locked"
 _ADVICE: Final = (
     (
         _LOCKED,
-        "Another process has had a transaction open for too long. End that one, or try again.",
+        "Another process has had a transaction open for too long. End that process, or try again.",
     ),
     (
         "no such table",
-        "It is the file of no catalog (any more): another one was put there, or its tables were dropped. Bring back "
-        "the file that was there; to begin anew, open the catalog anew.",
+        "This file does not belong to a catalog: it was replaced, or its tables were dropped. Restore the previous "
+        "file. To start with an empty catalog, open the catalog again.",
     ),
     (
         "full",
-        "Make room, and try again.",
+        "Free some disk space, and try again.",
     ),
 )
 """Pairs: a part of SQLite's message, and the advice for it."""
 _OTHER_ADVICE: Final = (
-    "Look at the disk, at the rights and the space that is left in the directory of the file, and whether its log "
-    "(-wal, -shm) was moved or removed while it was in use. Open the catalog anew, in another process where that fails."
+    "Check the disk, the permissions and the free space in the directory of the file, and whether its log (-wal, "
+    "-shm) was moved or removed while it was in use. Then open the catalog again, in another process if necessary."
 )
 
 
@@ -57,7 +57,7 @@ def type_database_errors(engine: Engine, name: str) -> None:
             context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
         elif not context.is_disconnect:
             raise StorageError(
-                f"catalog {name!r} cannot answer: {_first_line(error)}. Nothing was changed. Look at its database, and "
+                f"catalog {name!r} cannot answer: {_first_line(error)}. Nothing was changed. Check its database, and "
                 "try again.",
                 nothing_changed=True,
             ) from cause
@@ -78,7 +78,8 @@ def sqlite_error(file: str, error: DBAPIError) -> TableFormatError:
     if type(error.orig) is sqlite3.DatabaseError:
         return CorruptFileError(
             file,
-            f"it is no SQLite database, or a damaged one ({cause}). Bring back a copy, such as relocate(to=...) made.",
+            f"it is not a SQLite database, or it is damaged ({cause}). Restore a copy, such as one made by "
+            "relocate(to=...).",
         )
     if "readonly" in cause:
         return ReadOnlyLakeError(file)

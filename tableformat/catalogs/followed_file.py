@@ -53,8 +53,9 @@ class FollowedFile:
         if found is None:
             since = "it was opened" if self._known is not None else "its catalog was pickled, or on another machine"
             raise StorageError(
-                f"the catalog file {self.path} is not there: the lake was moved or removed since {since}. Nothing was "
-                "changed. Open the lake where it is now; this catalog goes on when its file is back.",
+                f"the catalog file {self.path} does not exist: the lake was moved or removed since {since}. Nothing "
+                "was changed. Open the lake at its current location. This catalog works again once its file is "
+                "restored.",
                 nothing_changed=True,
             )
         return found
@@ -84,8 +85,7 @@ class FollowedFile:
     def _before_commit(self, connection: Connection) -> None:
         if connection.info[_OPENED] != self.check_there():
             raise StorageError(
-                f"the catalog file {self.path} was replaced by another one during the call. Nothing was changed. Make "
-                "the call again.",
+                f"the catalog file {self.path} was replaced during the call. Nothing was changed. Repeat the call.",
                 nothing_changed=True,
             )
 
@@ -96,5 +96,5 @@ def _file_id(path: str) -> FileId | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StorageError(f"the catalog file {path} cannot be looked at: {error}.", nothing_changed=True) from error
+        raise StorageError(f"cannot check the catalog file {path}: {error}.", nothing_changed=True) from error
     return status.st_dev, status.st_ino

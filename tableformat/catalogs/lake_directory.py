@@ -22,11 +22,11 @@ def make_directory(path: str | os.PathLike[str]) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except (NotADirectoryError, FileExistsError, FileNotFoundError, ValueError) as error:
-        raise InvalidArgumentError(f"{path} cannot be a directory: {error}. Name another path.") from error
+        raise InvalidArgumentError(f"{path} cannot be a directory: {error}. Use another path.") from error
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise InvalidArgumentError(f"{path!s:.60}... cannot be a directory: {error.strerror}.") from error
-        raise StorageError(f"the directory {path} cannot be made: {error}. Look at its permissions.") from error
+        raise StorageError(f"cannot create the directory {path}: {error}. Check its permissions.") from error
 
 
 def local_directory(directory: str | os.PathLike[str]) -> Path:
@@ -34,10 +34,10 @@ def local_directory(directory: str | os.PathLike[str]) -> Path:
     path = Path(os.path.abspath(os.path.expanduser(directory)))
     if os.path.exists(path) and not os.path.isdir(path):
         name = str(path.parent) if path.name == CATALOG_FILE else "another path"
-        raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name {name}.")
+        raise InvalidArgumentError(f"{path} is a file, but a catalog is a directory. Use {name}.")
     if any(character in str(path) for character in "?#"):
         raise InvalidArgumentError(
-            f"{path}: a catalog directory cannot have '?' or '#' in its path; locations are URIs."
+            f"{path}: the path of a catalog directory cannot contain '?' or '#', because locations are URIs."
         )
     return path
 
@@ -53,9 +53,9 @@ def refuse_table_directory(path: Path) -> None:
     if os.path.exists(path / CATALOG_FILE) or not is_table_directory(path):
         return
     lake = next((parent for parent in path.parents if os.path.isfile(parent / CATALOG_FILE)), None)
-    elsewhere = "open a catalog elsewhere, where register_table() names it"
-    place = f"open the catalog that it is in, {lake}" if lake else elsewhere
+    elsewhere = "open a catalog in another directory and call register_table() there"
+    place = f"open its catalog, {lake}" if lake else elsewhere
     raise InvalidArgumentError(
-        f"{path} is the directory of a table, and a catalog is a directory of tables. read_metadata() reads the table "
-        f"without a catalog; to change it, {place}."
+        f"{path} is the directory of a table, but a catalog is a directory of tables. To read the table without a "
+        f"catalog, call read_metadata(). To change it, {place}."
     )

@@ -35,9 +35,10 @@ def refuse_second_name(engine: Engine, name: tuple[str, str], metadata_location:
         if _are_of_one_table(metadata_location, location, io):
             other = identifier_text((*namespace.split("."), table))
             raise AlreadyExistsError(
-                f"{metadata_location} is metadata of {other}, which this catalog has. Nothing was changed: of two "
-                f"names of one table each would remove files that the other needs. rename_table() gives {other} "
-                "another name, a tag and time travel show what it was, and relocate(to=...) copies it."
+                f"{metadata_location} is metadata of {other}, which this catalog already has. Nothing was changed. "
+                f"With two names, each table would remove files that the other one needs. Instead, rename {other} "
+                "with rename_table(), read its earlier states through a tag or time travel, or copy it with "
+                "relocate(to=...)."
             )
 
 

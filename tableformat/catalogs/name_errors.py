@@ -46,8 +46,8 @@ class NameErrors:
         except NoSuchNamespaceError as error:
             namespace = dotted(new_identifier or identifier)
             raise NamespaceNotFoundError(
-                f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self._namespaces())} "
-                "create_namespace() makes one."
+                f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self._namespaces())} Create "
+                "it with create_namespace()."
             ) from error
         except (NoSuchTableError, NoSuchIdentifierError) as error:
             raise self.not_found(identifier) from error
@@ -72,9 +72,9 @@ class NameErrors:
 
     def _hint(self, identifier: Identifier) -> str:
         if self.is_view(identifier):
-            return " It is a view: Spark's SQL reads it."
+            return " It is a view: read it with Spark SQL."
         if (unnamed := self._unnamed_files(identifier)) is not None:
-            return f" There are files of a table at {unnamed}: register_table() gives them a name in the catalog."
+            return f" Files of a table exist at {unnamed}: add the table to the catalog with register_table()."
         namespace = identifier_parts(identifier)[:-1]
         if not namespace or not self.catalog.namespace_exists(namespace):
             return f" Namespaces: {', '.join(self._namespaces()) or 'none'}."

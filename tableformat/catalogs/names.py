@@ -28,16 +28,14 @@ def check_name(identifier: Identifier) -> None:
     parts = identifier_parts(identifier)
     _check_parts(parts, "table")
     if len(parts) < 2:
-        raise InvalidArgumentError(
-            f"{dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
-        )
+        raise InvalidArgumentError(f"{dotted(identifier)!r} is not a table name: include the namespace, as in 'db.t'.")
 
 
 def _check_parts(parts: Sequence[object], kind: str) -> None:
     if not all(map(_is_text, parts)):
-        raise InvalidArgumentError(f"{kind} {parts!r}: the parts of a name are text.")
+        raise InvalidArgumentError(f"{kind} {parts!r}: the parts of a name must be text.")
     if any(not str(part).strip(" .\t\n") for part in parts):
-        more = " Name namespace and table." if kind == "table" else ""
+        more = " Pass namespace and table." if kind == "table" else ""
         raise InvalidArgumentError(f"{kind} {'.'.join(map(str, parts))!r}: a part of the name is empty.{more}")
 
 

@@ -57,7 +57,7 @@ def new_table(
 ) -> NewTable:
     """Turn the arguments of `Catalog.create_table` into the parts of a table. Invalid arguments raise errors."""
     if isinstance(key, str) or isinstance(partition_by, str):
-        raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
+        raise InvalidArgumentError("key and partition_by must be lists of names, such as key=['id'].")
     all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties)}
     version = format_version_of_new(all_properties)
     fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))

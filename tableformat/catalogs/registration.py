@@ -38,14 +38,14 @@ def _check_metadata_file(catalog: IcebergCatalog, location: str) -> None:
     if not is_metadata_file(location):
         _refuse_directory(io, location.rstrip("/"))
     if not exists(io, location):
-        raise TableNotFoundError(f"there is no table metadata file {location!r:.200}. Nothing was changed.")
+        raise TableNotFoundError(f"the table metadata file {location!r:.200} does not exist. Nothing was changed.")
     metadata = parse_table_metadata(read_bytes(io, location), location, inflated_bytes_max(io.properties))
     if not isinstance(io, RelocatedFileIO) and moved_table(metadata, io, location) is not None:
         raise InvalidArgumentError(
-            f"the table of {location} was moved or copied: its metadata says that its files are in "
-            f"{metadata.location}, where they are not. Nothing was changed. read_metadata() reads it where it is; to "
-            "register it, put it where its metadata says, or a link to it, or have Spark's rewrite_table_path write "
-            "metadata for this place."
+            f"the table of {location} was moved or copied: its metadata refers to files in {metadata.location}, "
+            "which do not exist. Nothing was changed. To read it where it is, call read_metadata(). To register it, "
+            "move it (or create a link) to the location in its metadata, or rewrite its metadata for this location "
+            "with Spark's rewrite_table_path."
         )
 
 
@@ -59,6 +59,6 @@ def _refuse_directory(io: FileIO, directory: str) -> None:
     except TableNotFoundError:
         return
     raise InvalidArgumentError(
-        f"{directory} is the directory of a table, and a table is registered by a metadata file. Nothing was changed. "
-        f"The newest in it is {newest}: name that, unless the table's last catalog says another one."
+        f"{directory} is the directory of a table; register_table() needs a metadata file. Nothing was changed. Pass "
+        f"{newest}, the newest in the directory, unless the previous catalog of the table lists another one."
     )

@@ -80,8 +80,8 @@ def relocate_here(
     started = time.perf_counter()
     if not isinstance(catalog, EmbeddedCatalog) or catalog.place.root is None:
         raise UnsupportedFeatureError(
-            "only a lake, a directory or prefix with a SQLite catalog, can be relocated in its place; "
-            "relocate(to=...) copies the tables of any catalog to one."
+            "only a lake, which is a directory or prefix with a SQLite catalog, can be relocated in place. Use "
+            "relocate(to=...) to copy the tables of any catalog to a lake."
         )
     if not dry_run:
         catalog.refuse_read_only()
@@ -131,7 +131,9 @@ def relocate_to(
     root, target = _open_target(to, options, dry_run=dry_run)
     own_root = source.properties.get("warehouse")
     if own_root is not None and one_spelling(own_root).rstrip("/") == one_spelling(root).rstrip("/"):
-        raise InvalidArgumentError(f"the lake is at {root} already; relocate() without a place rewrites its metadata.")
+        raise InvalidArgumentError(
+            f"the lake is already at {root}; call relocate() without a location to rewrite its metadata."
+        )
     io = load_file_io({**source.properties, **options}, root) if target is None else target.file_io_at(root)
     found = _Found()
     names = [*tables] or table_names(source)
@@ -215,9 +217,9 @@ def _check_outside(outside: str | None, elsewhere: Collection[IcebergTable]) -> 
         raise InvalidArgumentError(f"outside must be {KEEP!r} or {FORGET!r}, not {outside!r}.")
     if elsewhere and outside is None:
         raise InvalidArgumentError(
-            f"{', '.join(map(_name, elsewhere))}: outside of the lake, and the lake that this one was copied from "
-            f"names them, too. Say outside={KEEP!r} if that one is gone, or outside={FORGET!r} to drop the names here. "
-            "Nothing was changed."
+            f"{', '.join(map(_name, elsewhere))}: outside of the lake, and also listed by the lake from which this "
+            f"one was copied. Nothing was changed. Pass outside={KEEP!r} if that lake no longer exists, or "
+            f"outside={FORGET!r} to drop the names from this catalog."
         )
 
 
@@ -256,7 +258,7 @@ def _open_target(to: str, options: Mapping[str, str], *, dry_run: bool) -> tuple
         return (f"file://{Path(path).as_posix()}" if is_directory else to.rstrip("/")), None
     backend = open_backend(path if is_directory else to, **options)
     if not isinstance(backend, EmbeddedCatalog) or backend.place.root is None:
-        raise InvalidArgumentError(f"{to} is no lake: relocate to a directory, or to a prefix of an object store.")
+        raise InvalidArgumentError(f"{to} is not a lake: relocate to a directory, or to a prefix of an object store.")
     backend.refuse_read_only()
     return backend.place.root.rstrip("/"), backend
 
@@ -290,14 +292,14 @@ def _table_there(target: EmbeddedCatalog | None, name: Identifier) -> IcebergTab
 def _known(table: IcebergTable, there: IcebergTable, *, replace: bool) -> KnownFiles:
     if there.metadata.table_uuid != table.metadata.table_uuid:
         raise AlreadyExistsError(
-            f"{_name(table)} at {there.metadata.location} is another table. Nothing of it was changed; rename it, or "
-            "relocate to another place."
+            f"{_name(table)} at {there.metadata.location} is another table. It was not changed. Rename it, or "
+            "relocate to another location."
         )
     if not replace:
         raise AlreadyExistsError(
-            f"{_name(table)} is at {there.metadata.location} already, in another state: it, or the source, was written "
-            "to since. replace brings it to the state of the source, and what was written there is not seen any more. "
-            "Nothing of it was changed."
+            f"{_name(table)} already exists at {there.metadata.location}, in another state: either it or the source "
+            "was written to since the copy. It was not changed. With replace, it gets the state of the source, and "
+            "rows written only there are no longer visible."
         )
     return KnownFiles.of(there.metadata, there.metadata_location, there.io)
 

@@ -28,6 +28,6 @@ def read_metadata(location: str | Path, **properties: str) -> Table:
     try:
         metadata, io, metadata_location = read_table_metadata(str(location), dict(properties))
     except pa.ArrowInvalid as error:
-        raise InvalidArgumentError(f"{str(location)!r:.80} is no location: {error}.") from error
+        raise InvalidArgumentError(f"{str(location)!r:.80} is not a location: {error}.") from error
     identifier = ("static-table", metadata_location)
     return Table(StaticTable(identifier, metadata, metadata_location, io, NoopCatalog("static-table")))

@@ -49,8 +49,8 @@ def creation_without_answer(catalog: Catalog, identifier: str) -> Iterator[None]
         if not _is_outage(error):
             raise
         raise CommitStateUnknownError(
-            f"catalog {catalog.name!r} gave no answer to the creation of table {identifier!r}: {error}. The table may "
-            "be there: table_exists() tells it, and create_table(exist_ok=True) may be called again."
+            f"catalog {catalog.name!r} did not confirm the creation of table {identifier!r}: {error}. The table may "
+            "exist. Check with table_exists(), or repeat the call with create_table(exist_ok=True)."
         ) from error
 
 
@@ -59,9 +59,11 @@ def unreachable(name: str, error: BaseException) -> StorageError:
     cause = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
     is_file = isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error)
     look = (
-        "its file, the rights to its directory and the space that is left" if is_file else "its address and credentials"
+        "its file, the permissions on its directory and the free disk space"
+        if is_file
+        else "its address and credentials"
     )
-    return StorageError(f"catalog {name!r} cannot be reached: {cause}. Look at {look}, and try again.")
+    return StorageError(f"catalog {name!r} cannot be reached: {cause}. Check {look}, and try again.")
 
 
 def _ask(catalog: Catalog, method: str, *args: Any, **kwargs: Any) -> Any:

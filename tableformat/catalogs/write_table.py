@@ -76,7 +76,7 @@ def _rows_of(rows: Any) -> Any:
     try:
         return ds.dataset(os.fspath(rows), format="parquet", partitioning="hive")
     except FileNotFoundError as error:
-        raise InvalidArgumentError(f"rows: there is no Parquet file or directory {os.fspath(rows)!r}.") from error
+        raise InvalidArgumentError(f"rows: no Parquet file or directory exists at {os.fspath(rows)!r}.") from error
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(f"rows: {os.fspath(rows)!r} cannot be read as Parquet: {error}.") from error
     except OSError as error:
@@ -100,18 +100,18 @@ def _check_definition(
     if key is not None and tuple(key) != table.key:
         current = ", ".join(table.key) or "no columns"
         raise InvalidArgumentError(
-            f"{table.name} exists with the key ({current}), not ({', '.join(key)}). Leave `key` out, or change it with "
-            "table.set_key()."
+            f"{table.name} exists with the key ({current}), not ({', '.join(key)}). Omit `key`, or change the key "
+            "with table.set_key()."
         )
     spec = [(each.name, str(each.transform)) for each in table.metadata.spec().fields]
     if partition_by is not None and spec != [(each.name, str(each.transform)) for each in wanted.spec.fields]:
         raise InvalidArgumentError(
-            f"{table.name} exists with another partition spec ({', '.join(name for name, _ in spec) or 'none'}). Leave "
-            "`partition_by` out, or change it with table.update_spec()."
+            f"{table.name} exists with another partition spec ({', '.join(name for name, _ in spec) or 'none'}). "
+            "Omit `partition_by`, or change the spec with table.update_spec()."
         )
     changed = sorted(name for name, value in (properties or {}).items() if table.properties.get(name) != value)
     if changed:
         raise InvalidArgumentError(
-            f"{table.name} exists with other values of {', '.join(changed)}. Leave `properties` out, or change them "
-            "with table.set_properties()."
+            f"{table.name} exists with other values of {', '.join(changed)}. Omit `properties`, or change them with "
+            "table.set_properties()."
         )

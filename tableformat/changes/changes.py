@@ -95,7 +95,8 @@ class Changes(ArrowRows):
         """
         if self._range_drops != "event":
             raise InvalidArgumentError(
-                f"the feed has range_drops={self._range_drops!r}; that of changes(range_drops='event') has events."
+                f"range events need range_drops='event', but this feed has range_drops={self._range_drops!r}. Use "
+                "changes(range_drops='event')."
             )
         metadata = self._all.view.metadata
         drops = (drop_of(snapshot, metadata) for snapshot in self._all.snapshots)

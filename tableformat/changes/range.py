@@ -45,7 +45,7 @@ def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRang
         return ChangeRange(view, None, tuple(path[::-1]))
     if not path:
         raise SnapshotNotFoundError(
-            f"no snapshot {from_snapshot_id} to begin after: where the changes end there was no snapshot yet."
+            f"the changes cannot begin after snapshot {from_snapshot_id}: at their end, the branch had no snapshot yet."
         )
     raise _unavailable(view, from_snapshot_id, path)
 
@@ -56,7 +56,7 @@ def change_range_of_times(
     """CF-1: the same range with a start time instead of `from_snapshot_id`, and with an end time."""
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise InvalidArgumentError(
-            "the changes cannot begin after they end: from_timestamp is later than to_timestamp."
+            "the changes cannot end before they begin: from_timestamp is later than to_timestamp."
         )
     until = view if to_ms is None else view_until(view, to_ms)
     if from_ms is None:
@@ -110,20 +110,21 @@ def _unavailable(
     last = line[0].snapshot_id
     if any(snapshot.snapshot_id == last for snapshot in ancestors(view.metadata, first)):
         return InvalidArgumentError(
-            f"the changes cannot begin after snapshot {from_snapshot_id} and end with {last}: {last} is the older one."
+            f"the changes cannot begin after snapshot {from_snapshot_id} and end with {last}, because {last} is older."
         )
     if is_cut and (first.sequence_number or 0) <= (line[-1].sequence_number or 0):
         return _expired(line[-1], f"snapshots between {from_snapshot_id} and {last}")
     return InvalidArgumentError(
-        f"snapshot {from_snapshot_id} is no ancestor of {last}: it was rolled back, or it is of another branch. "
-        f"`history()` lists the snapshots of the branch; rebuild what followed {from_snapshot_id} from a scan."
+        f"snapshot {from_snapshot_id} is not an ancestor of {last}: it was rolled back, or it belongs to another "
+        "branch. `history()` lists the snapshots of the branch. Rebuild what you derived from later changes from a "
+        "full scan."
     )
 
 
 def _expired(oldest: Snapshot, what: str) -> SnapshotNotFoundError:
     begin = oldest.snapshot_id
     return SnapshotNotFoundError(
-        f"the changes are not all there: {what} expired, or never were of this branch. The oldest snapshot that "
-        f"changes can begin after is {begin}: scan(snapshot_id={begin}) has the rows of then, "
-        f"changes(from_snapshot_id={begin}) what came later."
+        f"the changes are incomplete: {what} expired, or never belonged to this branch. The oldest snapshot after "
+        f"which changes can begin is {begin}: scan(snapshot_id={begin}) returns its rows, and "
+        f"changes(from_snapshot_id={begin}) returns all later changes."
     )

@@ -95,9 +95,9 @@ def _refuse_later_changes(draft: Draft, snapshot_id: int, now: pa.Table, then: p
     if changed.num_rows:
         example = changed.select(key).slice(0, 1).to_pylist()[0]
         raise RevertConflictError(
-            f"snapshot {snapshot_id} cannot be reverted: later commits changed {changed.num_rows:,} rows that it wrote "
-            f"or deleted, the first with the key {example}. Nothing was changed. Revert the later commits first, "
-            "newest first; changes(from_snapshot_id=...) lists their rows. Or restore these keys alone with "
+            f"snapshot {snapshot_id} cannot be reverted: later commits changed {changed.num_rows:,} rows that it "
+            f"wrote or deleted, the first with the key {example}. Nothing was changed. Revert the later commits "
+            "first, newest first; changes(from_snapshot_id=...) lists their rows. Or restore only these keys with "
             "restore_rows()."
         )
 

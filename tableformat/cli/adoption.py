@@ -45,7 +45,9 @@ def add_files(
     *,
     check_duplicate_files: Annotated[
         bool,
-        typer.Option("--check-duplicate-files/--allow-duplicate-files", help="Refuse files that the table has."),
+        typer.Option(
+            "--check-duplicate-files/--allow-duplicate-files", help="Reject files that are already in the table."
+        ),
     ] = True,
     branch: BranchOption = None,
 ) -> None:
@@ -64,8 +66,8 @@ def add_files(
 
 def register_table(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="The name that it gets (db.t).")],
-    metadata_location: Annotated[str, typer.Argument(metavar="METADATA", help="Its current metadata.json.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The new name in the catalog (db.t).")],
+    metadata_location: Annotated[str, typer.Argument(metavar="METADATA", help="Its current metadata.json file.")],
 ) -> None:
     """Add an existing table to the catalog by its metadata file."""
     session = Session.of(context)

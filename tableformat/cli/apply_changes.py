@@ -43,14 +43,14 @@ def apply_changes(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="Parquet, CSV, or JSON with an event a line.", exists=True, dir_okay=False
+            metavar="FILE...", help="Parquet, CSV, or JSON with one event per line.", exists=True, dir_okay=False
         ),
     ],
     *,
     op_column: Annotated[
         str | None,
         typer.Option(
-            "--op-column", metavar="NAME", help="The column of operations; _op by default, op with --envelope."
+            "--op-column", metavar="NAME", help="The column with the operation; default _op, with --envelope op."
         ),
     ] = None,
     order_by: Annotated[
@@ -58,20 +58,26 @@ def apply_changes(
         typer.Option(
             "--order-by",
             metavar="A,B",
-            help="The columns that order the events; _ts by default, the position in source with --envelope.",
+            help="The columns that order the events; default _ts, with --envelope the position in source.",
         ),
     ] = None,
-    in_order: Annotated[bool, typer.Option("--in-order", help="The files have the events in their order.")] = False,
+    in_order: Annotated[bool, typer.Option("--in-order", help="The events are in order in the files.")] = False,
     envelope: Annotated[
         Envelope | None,
-        typer.Option("--envelope", help="The events have the columns before, after, op and source of Debezium."),
+        typer.Option("--envelope", help="The events have the Debezium columns before, after, op and source."),
     ] = None,
     whole_rows: Annotated[
         bool,
-        typer.Option("--whole-rows", help="Go by all columns instead of the key: a delete removes one equal row."),
+        typer.Option(
+            "--whole-rows", help="Identify rows by all columns instead of the key: a delete removes one equal row."
+        ),
     ] = False,
     missing: Annotated[
-        Missing, typer.Option("--missing", help="Columns that the events lack: an error, null, or kept as stored.")
+        Missing,
+        typer.Option(
+            "--missing",
+            help="What to do about columns that the events lack: fail, write null, or keep the stored values.",
+        ),
     ] = Missing.ERROR,
     branch: Annotated[
         str | None, typer.Option("--branch", metavar="NAME", help="Apply to this branch instead of main.")
@@ -90,7 +96,7 @@ def apply_changes(
     Example: tableformat apply-changes db.orders events.jsonl --envelope debezium
     """
     if in_order and order_by is not None:
-        raise typer.BadParameter("give --order-by or --in-order, not both.")
+        raise typer.BadParameter("pass either --order-by or --in-order, not both.")
     batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)

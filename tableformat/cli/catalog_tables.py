@@ -16,7 +16,7 @@ def drop(
     context: typer.Context,
     table: WritableTableArgument,
     *,
-    purge: Annotated[bool, typer.Option("--purge", help="Remove its files too, without a way back.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Also remove its files. This cannot be undone.")] = False,
     yes: YesOption = False,
 ) -> None:
     """Remove a table from the catalog. Its files stay unless --purge is given; `register-table` adds it again."""
@@ -26,11 +26,11 @@ def drop(
     handle = session.writable_table(table)
     name, metadata_location = handle.name, handle.iceberg.metadata_location
     if not yes:
-        ask(f"Drop {name} and remove its files?" if purge else f"Drop {name}? Its files stay.", session)
+        ask(f"Drop {name} and remove its files?" if purge else f"Drop {name}? Its files are kept.", session)
     with session.catalog() as catalog:
         catalog.drop_table(table, purge=purge)
     undo = session.command(f"register-table {shlex.quote(name)} {shlex.quote(metadata_location)}", branch="main")
-    told = f"{name} dropped and its files removed." if purge else f"{name} dropped; its files stay.\nUndo: {undo}"
+    told = f"{name} dropped and its files removed." if purge else f"{name} dropped; its files were kept.\nUndo: {undo}"
     session.output.emit(
         lambda: {"table": name, "purged": purge, "metadata_location": None if purge else metadata_location},
         lambda: Text(told),
@@ -40,14 +40,16 @@ def drop(
 def rename(
     context: typer.Context,
     table: WritableTableArgument,
-    to: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets (db.t).")],
+    to: Annotated[str, typer.Argument(metavar="NEW", help="The new name in the catalog (db.t).")],
 ) -> None:
     """Rename a table; its files are not moved."""
     session = Session.of(context)
     before = session.writable_table(table).name
     with session.catalog() as catalog:
         renamed = catalog.rename_table(table, to).name
-    session.output.emit(lambda: {"table": renamed, "previous_name": before}, lambda: f"{before} is {renamed} now.")
+    session.output.emit(
+        lambda: {"table": renamed, "previous_name": before}, lambda: f"{before} was renamed to {renamed}."
+    )
 
 
 def set_property(
@@ -65,7 +67,7 @@ def set_property(
     from rich.text import Text
 
     if bool(properties) == bool(unset):
-        raise typer.BadParameter("give NAME=VALUE, or --unset NAME: each is one commit.")
+        raise typer.BadParameter("pass either NAME=VALUE or --unset NAME, not both: each is one commit.")
     given = parse_options(properties or (), hint="NAME=VALUE")
     session = Session.of(context)
     handle = session.writable_table(table)

@@ -23,25 +23,27 @@ def changes(
     table: TableArgument,
     *,
     from_snapshot: Annotated[
-        int | None, typer.Option("--from", metavar="ID", help="Begin after this snapshot, not with the first.")
+        int | None, typer.Option("--from", metavar="ID", help="Start after this snapshot (default: with the first).")
     ] = None,
     to_snapshot: Annotated[
-        int | None, typer.Option("--to", metavar="ID", help="End with this snapshot, not with the newest.")
+        int | None, typer.Option("--to", metavar="ID", help="End with this snapshot (default: the newest).")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Only commits after then: ISO 8601, local unless it has a zone."),
+        typer.Option(
+            "--since", metavar="TIME", help="Only commits after this time: ISO 8601, local unless it has a zone."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only commits up to then.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only commits up to this time.")] = None,
     consumer: Annotated[
         str | None,
-        typer.Option("--consumer", metavar="NAME", help="Begin after the position of this consumer."),
+        typer.Option("--consumer", metavar="NAME", help="Start after the position of this consumer."),
     ] = None,
     where: WhereOption = None,
     columns: ColumnsOption = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{TEXT_ROWS} as text, all as JSON]."),
+        typer.Option("--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, all as JSON]."),
     ] = None,
     branch: BranchOption = None,
 ) -> None:
@@ -67,7 +69,7 @@ def consumer(
     context: typer.Context,
     table: WritableTableArgument,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The consumer; without it all consumers are listed.")
+        str | None, typer.Argument(metavar="NAME", help="The consumer; without it, all consumers are listed.")
     ] = None,
     snapshot_id: Annotated[
         int | None,
@@ -87,7 +89,7 @@ def consumer(
     if name is None and delete:
         raise typer.BadParameter("--delete needs the NAME of a consumer.")
     if delete and snapshot_id is not None:
-        raise typer.BadParameter("--delete takes no SNAPSHOT_ID.")
+        raise typer.BadParameter("--delete does not accept a SNAPSHOT_ID.")
     session = Session.of(context)
     if name is None:
         listed = session.table(table, branch).consumers.list()

@@ -20,19 +20,23 @@ def expire_snapshots(
     *,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE|TIME", help="Such as 7d or 2026-01-31; default the table's setting, else 5d."),
+        typer.Option(
+            metavar="AGE|TIME",
+            help="Expire snapshots older than this, such as 7d or 2026-01-31; default the table's setting, else 5d.",
+        ),
     ] = None,
     retain_last: Annotated[
-        int | None, typer.Option(metavar="N", help="Keep at least the N newest of each branch; default 1.")
+        int | None, typer.Option(metavar="N", help="Keep at least the N newest snapshots of each branch; default 1.")
     ] = None,
     snapshot_id: Annotated[
-        list[int] | None, typer.Option(metavar="ID", help="Expire this snapshot, whatever its age. Repeatable.")
+        list[int] | None, typer.Option(metavar="ID", help="Expire this snapshot regardless of its age. Repeatable.")
     ] = None,
     clean_expired_files: Annotated[
-        bool, typer.Option("--clean-expired-files/--keep-files", help="Remove the files that nothing needs any more.")
+        bool, typer.Option("--clean-expired-files/--keep-files", help="Remove files that are no longer needed.")
     ] = True,
     clean_expired_metadata: Annotated[
-        bool, typer.Option("--clean-expired-metadata", help="Forget schemas and partition specs that nothing needs.")
+        bool,
+        typer.Option("--clean-expired-metadata", help="Remove unused schemas and partition specs from the metadata."),
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -68,11 +72,17 @@ def remove_orphan_files(
     table: WritableTableArgument,
     *,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE|TIME", help="Last written before, such as 7d or 2026-01-31; default 3d.")
+        str | None,
+        typer.Option(
+            metavar="AGE|TIME", help="Only files last written before this, such as 7d or 2026-01-31; default 3d."
+        ),
     ] = None,
     location: Annotated[str | None, typer.Option(metavar="PATH", help="Only this directory of the table.")] = None,
     allow_recent: Annotated[
-        bool, typer.Option("--allow-recent", help="Let --older-than be less than a day: nobody writes to the table.")
+        bool,
+        typer.Option(
+            "--allow-recent", help="Allow --older-than of less than a day. Use it only if nobody writes to the table."
+        ),
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -95,7 +105,7 @@ def remove_orphan_files(
             found = remove(dry_run=True)
         if found.orphan_file_locations:
             what = counted(len(found.orphan_file_locations), "file")
-            ask(f"Remove {what} of {size(found.freed_bytes)} that nothing of {handle.name} names?", session)
+            ask(f"Remove {what} of {size(found.freed_bytes)} that {handle.name} does not reference?", session)
     with running(session, handle, dry_run=dry_run) as progress:
         result = remove(dry_run=dry_run, progress=progress)
     emit_result(session, handle, result)

@@ -13,19 +13,19 @@ from tableformat.cli.quantities import parse_size
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
 
-_WHAT = "What is rewritten"
-_HOW = "How the job runs"
+_WHAT = "What to rewrite"
+_HOW = "How to run the job"
 _SWITCHES = ("partial_progress", "drop_dead_deletes")
 _FURTHER = ("delete_file_threshold", "max_file_group_size_bytes", "max_commits", *_SWITCHES)
 """Rarely used options, under the names of the arguments in Python."""
 
 PlanOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show the plan: what would be rewritten, and why. Change nothing.")
+    bool, typer.Option("--dry-run", help="Show the plan: what would be rewritten, and why. Nothing is changed.")
 ]
 DepthOption = Annotated[
     Literal["merge", "fold"] | None,
     typer.Option(
-        help="fold: files with many deleted rows, each for itself. merge (default): small and overlapping ones too.",
+        help="fold: each file with many deleted rows by itself. merge (default): also small and overlapping files.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -34,32 +34,43 @@ TargetOption = Annotated[
     typer.Option(
         "--target-file-size",
         metavar="SIZE",
-        help="Of new files, such as 512MB; default the table's setting.",
+        help="Size of new files, such as 512MB; default the table's setting.",
         rich_help_panel=_WHAT,
     ),
 ]
 MinInputOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Small files that have to come together; default 5.", rich_help_panel=_WHAT),
+    typer.Option(metavar="N", help="Minimum number of small files to merge; default 5.", rich_help_panel=_WHAT),
 ]
 DeleteRatioOption = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="Of deleted rows from which a file goes; default 0.3.", rich_help_panel=_WHAT),
+    typer.Option(
+        metavar="SHARE",
+        help="Share of deleted rows from which a file is rewritten; default 0.3.",
+        rich_help_panel=_WHAT,
+    ),
 ]
 RewriteAllOption = Annotated[
-    bool, typer.Option("--rewrite-all", help="Every file, whatever its state.", rich_help_panel=_WHAT)
+    bool, typer.Option("--rewrite-all", help="Rewrite every file, regardless of its state.", rich_help_panel=_WHAT)
 ]
 SortByOption = Annotated[
     str | None,
     typer.Option(
         metavar="ORDER",
-        help="Of the rewritten rows, without a key: 'a, b DESC' or 'zorder(a, b)'; --rewrite-all takes every file.",
+        help=(
+            "Order of the rewritten rows if the table has no key: 'a, b DESC' or 'zorder(a, b)'. To sort all files, "
+            "add --rewrite-all."
+        ),
         rich_help_panel=_WHAT,
     ),
 ]
 BytesOption = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="To read in all; what saves most comes first.", rich_help_panel=_HOW),
+    typer.Option(
+        metavar="SIZE",
+        help="Maximum size to read in total; groups with the largest gain come first.",
+        rich_help_panel=_HOW,
+    ),
 ]
 FurtherOption = Annotated[
     list[str] | None,

@@ -12,7 +12,7 @@ from tableformat.cli.session import Session
 def require_terminal(what: str) -> None:
     """A usage error if nobody can answer, instead of an invisible wait."""
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"{what} There is no terminal to ask on; --yes confirms.")
+        raise typer.BadParameter(f"{what} There is no terminal to ask for confirmation; pass --yes to confirm.")
 
 
 def ask(question: str, session: Session) -> None:

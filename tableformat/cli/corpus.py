@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Test any reader of Iceberg: tables with deletes of every kind, and the rows that they have.",
+    help="Test any reader of Iceberg with tables that have deletes of every kind, and their expected rows.",
 )
 
 CorpusOption = Annotated[
     Path | None,
-    typer.Option("--corpus", metavar="DIR", help="Cases as in specs/corpus, in place of those of this version."),
+    typer.Option(
+        "--corpus", metavar="DIR", help="Cases in the form of specs/corpus, instead of those of this version."
+    ),
 ]
 CaseOption = Annotated[
     list[str] | None,
-    typer.Option("--case", metavar="TEXT", help="Only cases with the text in their id. Repeatable."),
+    typer.Option("--case", metavar="TEXT", help="Only cases whose id contains this text. Repeatable."),
 ]
 
 
@@ -53,7 +55,7 @@ def write(
 
     session.output.emit(
         document,
-        lambda: Text(f"{len(written)} tables in {directory}; {directory / 'README.md'} says how to read them."),
+        lambda: Text(f"{len(written)} tables in {directory}; {directory / 'README.md'} explains how to read them."),
     )
 
 
@@ -62,35 +64,40 @@ def check(
     context: typer.Context,
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="What `corpus write` made. Default: tables in a temporary directory."),
+        typer.Argument(metavar="DIR", help="Output of `corpus write`. Default: tables in a temporary directory."),
     ] = None,
     *,
     reader: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]COMMAND",
-            help="Gets paths of metadata files, prints a line of JSON for each (specs/corpus/README.md). {readers} in "
-            "it is the directory of the readers that come along. Of these tableformat, pyiceberg and polars need no "
-            "command. Repeatable.",
+            help=(
+                "A command that gets paths of metadata files and prints a line of JSON for each "
+                "(specs/corpus/README.md). {readers} in the command is the directory of the included readers. "
+                "tableformat, pyiceberg and polars need no command. Repeatable."
+            ),
         ),
     ] = None,
     results: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="What `corpus check` printed before with --output json: its readers are not run again. Repeatable.",
+            help="Earlier output of `corpus check --output json`; its readers are not run again. Repeatable.",
         ),
     ] = None,
     leave_out_missing: Annotated[
         bool,
-        typer.Option("--leave-out-missing", help="Leave out readers that are not set up here, and print why."),
+        typer.Option("--leave-out-missing", help="Skip readers that are not installed here, and print the reason."),
     ] = False,
     corpus: CorpusOption = None,
     case: CaseOption = None,
     tables_per_process: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many paths a process gets; a crash costs the rest another one.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Paths per process; after a crash, the remaining paths get a new process."
+        ),
     ] = 20,
-    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one table.")] = 60.0,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit for one table.")] = 60.0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the matrix as Markdown.")] = False,
 ) -> None:
     """Run readers over the cases and print the result for every table.
@@ -106,7 +113,7 @@ def check(
     if markdown and session.output.is_json:
         raise typer.BadParameter("--output json prints JSON.", param_hint="--markdown")
     if not reader and not results:
-        raise typer.BadParameter("name a reader, or a file with --results.", param_hint="--reader")
+        raise typer.BadParameter("pass a reader, or a file with --results.", param_hint="--reader")
     readers = [Reader.parse(text) for text in reader or ()]
     with (
         drawn_progress(session.output.progress_console()) as progress,
@@ -135,7 +142,7 @@ def _left_out(session: Session, *, is_allowed: bool) -> Iterator[None]:
     except InvalidArgumentError as error:
         if not is_allowed:
             raise
-        session.output.note(f"left out: {error}")
+        session.output.note(f"skipped: {error}")
 
 
 @contextmanager
@@ -151,7 +158,7 @@ def _tables(
             yield _written(Path(temporary), corpus, texts, progress)
         return
     if corpus is not None:
-        raise typer.BadParameter(f"the tables in {directory} are made already.", param_hint="--corpus")
+        raise typer.BadParameter(f"the tables in {directory} exist already.", param_hint="--corpus")
     yield choose_cases(read_written(directory), texts)
 
 

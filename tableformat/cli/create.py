@@ -28,10 +28,10 @@ def create(
     ] = None,
     *,
     like: Annotated[
-        Path | None, typer.Option("--like", metavar="FILE", help="Columns as in a Parquet file.", exists=True)
+        Path | None, typer.Option("--like", metavar="FILE", help="Take the columns from a Parquet file.", exists=True)
     ] = None,
     key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="A,B", help="The columns that identify a row.")
+        list[str] | None, typer.Option("--key", metavar="A,B", help="The key columns, which identify a row.")
     ] = None,
     partition_by: Annotated[
         list[str] | None,
@@ -42,7 +42,7 @@ def create(
     ] = None,
     range_partition: Annotated[
         list[str] | None,
-        typer.Option("--range-partition", metavar="'[LOWER, UPPER)'", help="A range that exists. Repeatable."),
+        typer.Option("--range-partition", metavar="'[LOWER, UPPER)'", help="A range that accepts rows. Repeatable."),
     ] = None,
     range_option: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def create(
         list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="A table property. Repeatable.")
     ] = None,
     parents: Annotated[
-        bool, typer.Option("--parents", help="Make the lake's directory and the namespace where they are missing.")
+        bool, typer.Option("--parents", help="Create the directory of the lake and the namespace if they do not exist.")
     ] = False,
 ) -> None:
     """Create an empty table."""
@@ -62,7 +62,7 @@ def create(
 
     session = Session.of(context)
     if bool(columns) == (like is not None):
-        raise typer.BadParameter("give the columns, or --like FILE.")
+        raise typer.BadParameter("pass the columns, or --like FILE.")
     options = _pairs(range_option, "--range-option")
     if range_partition:
         options["bounds"] = ", ".join(range_partition)
@@ -106,7 +106,7 @@ def parse_columns(texts: Sequence[str]) -> Schema:
             column_type = None
         if match is None or column_type is None:
             raise InvalidArgumentError(
-                f"{text!r} is no column: write 'NAME TYPE' or 'NAME TYPE required', such as 'id long required' or "
+                f"{text!r} is not a column: write 'NAME TYPE' or 'NAME TYPE required', such as 'id long required' or "
                 "'amount decimal(10, 2)'."
             )
         required = match["required"] is not None

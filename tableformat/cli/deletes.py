@@ -36,7 +36,10 @@ WriteBranchOption = Annotated[
 
 MetadataOnlyOption = Annotated[
     bool,
-    typer.Option("--metadata-only", help="With --dry-run: state the files and rows that are reached at most, unread."),
+    typer.Option(
+        "--metadata-only",
+        help="With --dry-run: report the maximum number of files and rows from metadata, without reading data.",
+    ),
 ]
 
 
@@ -45,7 +48,7 @@ def delete_prefix(
     table: WritableTableArgument,
     prefix: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COLUMN=VALUE...", help="Values of the first key columns, such as id1=A id2=3."),
+        typer.Argument(metavar="COLUMN=VALUE...", help="Values of the leading key columns, such as id1=A id2=3."),
     ] = None,
     *,
     source: Annotated[
@@ -53,7 +56,7 @@ def delete_prefix(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Delete every prefix in this file instead: Parquet, CSV, or JSON with a row a line.",
+            help="Delete every prefix in this file instead: Parquet, CSV, or JSON with one row per line.",
             exists=True,
             dir_okay=False,
         ),
@@ -72,7 +75,7 @@ def delete_prefix(
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
     if bool(prefix) == (source is not None):
-        raise typer.BadParameter("give COLUMN=VALUE or --from FILE.")
+        raise typer.BadParameter("pass COLUMN=VALUE or --from FILE.")
     batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
     texts = assignments(prefix or [])
     session = Session.of(context)
@@ -114,14 +117,16 @@ def delete_range(
     table: WritableTableArgument,
     *,
     lower: Annotated[
-        str | None, typer.Option(metavar="VALUE", help=r"The first value that goes; open without it. \N is null.")
+        str | None, typer.Option(metavar="VALUE", help=r"The first value to delete; open without it. \N is null.")
     ] = None,
     upper: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="The first value that stays; open without it.")
+        str | None, typer.Option(metavar="VALUE", help="The first value to keep; open without it.")
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns to go by, in order; default the key. Bounds of several: 'A,3'."),
+        typer.Option(
+            metavar="A,B", help="The columns of the bounds, in order; default the key. Bounds of several: 'A,3'."
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     metadata_only: MetadataOnlyOption = False,
@@ -138,7 +143,7 @@ def delete_range(
     from tableformat.operations.verbs.delete_range import range_columns
 
     if lower is None and upper is None:
-        raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
+        raise typer.BadParameter("pass --lower, --upper or both; without them, every row would be deleted.")
     batch = _commit_of(application_id, batch_id, if_unchanged_since, dry_run=dry_run, metadata_only=metadata_only)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -173,7 +178,9 @@ def delete_ranges(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A row for each range, with columns lower_A and upper_A: Parquet, CSV, or JSON with a row a line.",
+            help=(
+                "One row for each range, with columns lower_A and upper_A: Parquet, CSV, or JSON with one row per line."
+            ),
             exists=True,
             dir_okay=False,
         ),
@@ -220,9 +227,9 @@ def _commit_of(
     metadata_only: bool,
 ) -> CommitKeywords:
     if metadata_only and not dry_run:
-        raise typer.BadParameter("--metadata-only belongs to --dry-run.")
+        raise typer.BadParameter("--metadata-only requires --dry-run.")
     if dry_run and if_unchanged_since is not None:
-        raise typer.BadParameter("--if-unchanged-since is checked by a commit: leave it out with --dry-run.")
+        raise typer.BadParameter("--if-unchanged-since is checked only at a commit: omit it with --dry-run.")
     return batch_of(application_id, batch_id, if_unchanged_since)
 
 
@@ -278,8 +285,8 @@ def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> Non
         return {"table": table.name, "dry_run": True, **asdict(preview)}
 
     files = (
-        f"{preview.covered_data_files_count:,} covered whole, {preview.partial_data_files_count:,} in part, "
-        f"{preview.clean_data_files_count:,} not met"
+        f"{preview.covered_data_files_count:,} fully covered, {preview.partial_data_files_count:,} partly, "
+        f"{preview.clean_data_files_count:,} unaffected"
     )
     rows: list[tuple[str, str | Text]] = [
         ("would delete", f"{counted(preview.live_row_count, 'row')} with {what}"),
@@ -313,6 +320,6 @@ def assignments(texts: list[str]) -> dict[str, str]:
         if not (name and separator):
             raise typer.BadParameter(f"{text!r} is not COLUMN=VALUE.")
         if name in values:
-            raise typer.BadParameter(f"column {name!r} is given twice.")
+            raise typer.BadParameter(f"column {name!r} occurs twice.")
         values[name] = value
     return values

@@ -22,11 +22,12 @@ def layers(
     table: TableArgument,
     *,
     column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column across. Default: the first range or key column.")
+        str | None,
+        typer.Option(metavar="NAME", help="The column of the horizontal axis. Default: the first range or key column."),
     ] = None,
-    even: Annotated[bool, typer.Option("--even", help="Values at equal distances, not to scale.")] = False,
+    even: Annotated[bool, typer.Option("--even", help="Draw values at equal distances, not to scale.")] = False,
     svg: Annotated[
-        Path | None, typer.Option("--svg", "-o", metavar="FILE.svg", help="Write a drawing, and no text.")
+        Path | None, typer.Option("--svg", "-o", metavar="FILE.svg", help="Write a drawing instead of text.")
     ] = None,
     snapshot: SnapshotOption = None,
     as_of: AsOfOption = None,
@@ -43,7 +44,7 @@ def layers(
     from tableformat.layers.layers import layers_of
 
     if svg is not None and svg.suffix != ".svg":
-        raise typer.BadParameter(f"{svg} is no .svg file.", param_hint="--svg")
+        raise typer.BadParameter(f"{svg} is not an .svg file.", param_hint="--svg")
     session = Session.of(context)
     handle = session.table(table, branch)
     view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)

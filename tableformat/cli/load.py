@@ -37,12 +37,18 @@ def load(
     table: WritableTableArgument,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Parquet, CSV, or JSON with a row a line.", exists=True, dir_okay=False),
+        typer.Argument(
+            metavar="FILE...", help="Parquet, CSV, or JSON with one row per line.", exists=True, dir_okay=False
+        ),
     ],
     *,
     replace_prefix: Annotated[
         str | None,
-        typer.Option("--replace-prefix", metavar="A,B", help="Replace the rows with the same first key columns."),
+        typer.Option(
+            "--replace-prefix",
+            metavar="A,B",
+            help="Replace the rows with the same values in these leading key columns.",
+        ),
     ] = None,
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace the rows with the same key.")] = False,
     order_by: Annotated[
@@ -70,13 +76,13 @@ def load(
     JSON file is held in memory, the others are read in batches.
     """
     if upsert and replace_prefix is not None:
-        raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
+        raise typer.BadParameter("pass either --upsert or --replace-prefix, not both.")
     if order_by is not None and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--order-by belongs to --upsert or --replace-prefix.")
+        raise typer.BadParameter("--order-by requires --upsert or --replace-prefix.")
     if if_unchanged_since is not None and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--if-unchanged-since belongs to --upsert or --replace-prefix.")
+        raise typer.BadParameter("--if-unchanged-since requires --upsert or --replace-prefix.")
     if on_stale is not Stale.IGNORE and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--on-stale belongs to --upsert or --replace-prefix.")
+        raise typer.BadParameter("--on-stale requires --upsert or --replace-prefix.")
     batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -115,7 +121,7 @@ def _schema_to_merge(paths: Sequence[Path], rows: Any) -> pa.Schema:
 
     if any(_FORMATS.get(path.suffix.lower()) != "parquet" for path in paths):
         raise InvalidArgumentError(
-            "--merge-schema needs Parquet files: CSV and JSON do not state the types of new columns. Nothing was "
+            "--merge-schema needs Parquet files, because CSV and JSON do not have types for new columns. Nothing was "
             "changed. Convert the files, or add the columns with table.update_schema() in Python."
         )
     columns: pa.Schema = rows.schema
@@ -135,7 +141,7 @@ def rows_of_files(paths: Sequence[Path], schema: pa.Schema, *, images: Sequence[
     formats = {_FORMATS.get(path.suffix.lower()) for path in paths}
     if None in formats or len(formats) > 1:
         raise InvalidArgumentError(
-            f"{', '.join(map(str, paths))}: give files of one format, whose names end in {', '.join(_FORMATS)}. "
+            f"{', '.join(map(str, paths))}: pass files of one format, with names that end in {', '.join(_FORMATS)}. "
             "Nothing was changed."
         )
     if formats == {"json"}:
@@ -159,7 +165,9 @@ def unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         named = ", ".join(map(str, paths))
         is_array = "Column() changed from object to array" in str(error)
-        hint = " A JSON file has a row, which is an object, in each line, and no array around them." if is_array else ""
+        hint = (
+            " A JSON file must have one row, as an object, per line, without an array around them." if is_array else ""
+        )
         raise InvalidArgumentError(f"{named} cannot be read: {error}. Nothing was changed.{hint}") from error
 
 
@@ -168,7 +176,8 @@ def _without_python(error: RowsRefusedError) -> str:
     rows = error.refused.slice(0, _TOLD_ROWS).to_pylist()
     told = "; ".join(f"row {row['row_index']}: {row['column']} {row['reason']}" for row in rows)
     return (
-        f"{str(error).partition(' The error')[0]} Refused: {told}{', ...' if error.refused_count > len(rows) else '.'}"
+        f"{str(error).partition(' The attribute')[0]} Rejected: "
+        f"{told}{', ...' if error.refused_count > len(rows) else '.'}"
     )
 
 
@@ -237,8 +246,8 @@ def _of_same_columns(paths: Sequence[Path], parts: Sequence[Any]) -> Sequence[An
     for path, part in zip(paths, parts, strict=True):
         if not part.schema.equals(first):
             raise InvalidArgumentError(
-                f"{path} has the columns ({_columns(part.schema)}) and {paths[0]} ({_columns(first)}): files that are "
-                "loaded together have the same columns in the same order. Nothing was changed."
+                f"{path} has the columns ({_columns(part.schema)}), but {paths[0]} has ({_columns(first)}). Nothing "
+                "was changed. Files of one load must have the same columns in the same order."
             )
     return parts
 

@@ -187,7 +187,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Iceberg tables with range deletes: look at them, query them, delete from them, keep them fast.",
+    help="Iceberg tables with range deletes: inspect, query, delete from and maintain them.",
 )
 
 
@@ -225,7 +225,7 @@ def main(
     ] = None,
     output: Annotated[
         OutputFormat,
-        typer.Option("--output", "-o", help="For people, or one JSON document on stdout; --json is short for it."),
+        typer.Option("--output", "-o", help="Text, or one JSON document on stdout; --json is short for the latter."),
     ] = OutputFormat.TEXT,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     _version: Annotated[

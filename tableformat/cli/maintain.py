@@ -26,7 +26,7 @@ def convert_deletes(
     table: WritableTableArgument,
     *,
     where: FilesWhereOption = None,
-    max_commits: Annotated[int, typer.Option(metavar="N", help="Snapshots to commit a large table in.")] = 10,
+    max_commits: Annotated[int, typer.Option(metavar="N", help="Maximum number of commits, for large tables.")] = 10,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
@@ -94,7 +94,7 @@ def rewrite_position_delete_files(
     *,
     where: FilesWhereOption = None,
     rewrite_all: Annotated[
-        bool, typer.Option("--rewrite-all", "--all", help="Also data files that one delete file names.")
+        bool, typer.Option("--rewrite-all", "--all", help="Also rewrite data files that only one delete file names.")
     ] = False,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
@@ -117,7 +117,7 @@ def rewrite_manifests(
         int | None, typer.Option(metavar="N", help="Only manifests of this partition spec; default all.")
     ] = None,
     sort_by: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD", help="This partition field comes first in order. Repeatable.")
+        list[str] | None, typer.Option(metavar="FIELD", help="Sort first by this partition field. Repeatable.")
     ] = None,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
@@ -138,11 +138,9 @@ def compute_table_stats(
     *,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", metavar="NAME", help="Count this column; may be repeated. Default all."),
+        typer.Option("--column", metavar="NAME", help="Count only this column; default all. Repeatable."),
     ] = None,
-    snapshot: Annotated[
-        int | None, typer.Option(metavar="ID", help="The snapshot that is counted; default the head.")
-    ] = None,
+    snapshot: Annotated[int | None, typer.Option(metavar="ID", help="The snapshot to count; default the head.")] = None,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
@@ -166,7 +164,7 @@ def publish(
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The branch that readers see; default the source's publish target, else main."
+            metavar="NAME", help="The branch that readers use; default the source's publish target, else main."
         ),
     ] = None,
     dry_run: DryRunOption = False,

@@ -35,7 +35,7 @@ AsOfOption = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME",
-        help="Read what was current then: ISO 8601, local time unless it has a zone.",
+        help="Read the state at this time: ISO 8601, local time unless it has a zone.",
         rich_help_panel=_TIME_TRAVEL,
     ),
 ]
@@ -44,24 +44,22 @@ TagOption = Annotated[
 ]
 BranchOption = Annotated[
     str | None,
-    typer.Option("--branch", metavar="NAME", help="Go by this branch instead of main.", rich_help_panel=_TIME_TRAVEL),
+    typer.Option("--branch", metavar="NAME", help="Use this branch instead of main.", rich_help_panel=_TIME_TRAVEL),
 ]
 WhereOption = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only rows that match, such as \"id1 = 'A' AND n >= 3\".")
 ]
 FilesWhereOption = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Only data files that may hold a matching row.")
+    str | None, typer.Option("--where", metavar="SQL", help="Only data files that may contain a matching row.")
 ]
 ColumnsOption = Annotated[
     str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Nothing is changed.")]
 
 ApplicationOption = Annotated[
     str | None,
-    typer.Option(
-        "--application-id", metavar="NAME", help="With --batch-id: repeated with the same names, nothing is changed."
-    ),
+    typer.Option("--application-id", metavar="NAME", help="With --batch-id: a repeated batch changes nothing."),
 ]
 BatchOption = Annotated[str | None, typer.Option("--batch-id", metavar="NAME", help="The name of this batch.")]
 
@@ -70,7 +68,7 @@ UnchangedOption = Annotated[
     typer.Option(
         "--if-unchanged-since",
         metavar="SNAPSHOT",
-        help="Fail if rows that the command deletes or replaces came after this snapshot; -1 is an empty table.",
+        help="Fail if rows that the command deletes or replaces were added after this snapshot; -1 is an empty table.",
     ),
 ]
 
@@ -86,11 +84,11 @@ StaleOption = Annotated[
     Stale,
     typer.Option(
         "--on-stale",
-        help="On a table with an order column: leave out rows that are older than the stored ones, or fail.",
+        help="On a table with an order column: skip rows that are older than the stored ones, or fail.",
     ),
 ]
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 JobBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="Work on this branch instead of main.")
 ]
@@ -100,7 +98,7 @@ def batch_of(application_id: str | None, batch_id: str | None, if_unchanged_sinc
     """The commit options for a batch, and for the snapshot of CP-83. One of the two names without the other is a usage
     error (CP-14)."""
     if (application_id is None) != (batch_id is None):
-        raise typer.BadParameter("--application-id and --batch-id name a batch together: give both or none.")
+        raise typer.BadParameter("--application-id and --batch-id identify a batch together: pass both or neither.")
     commit: CommitKeywords = {} if application_id is None else {"application_id": application_id, "batch_id": batch_id}
     if if_unchanged_since is not None:
         commit["if_unchanged_since"] = if_unchanged_since

@@ -40,7 +40,7 @@ def partitions(
     tag: TagOption = None,
     branch: BranchOption = None,
     history: Annotated[
-        bool, typer.Option("--history", help="List the changes of the ranges, as far as the metadata log goes.")
+        bool, typer.Option("--history", help="List the changes of the ranges, as far back as the metadata log goes.")
     ] = False,
 ) -> None:
     """List the range partitions of a table, including empty and retired ones, and their contents, from metadata."""
@@ -82,21 +82,19 @@ def alter_partitions(
     context: typer.Context,
     table: WritableTableArgument,
     *,
-    add: Annotated[
-        list[str] | None, typer.Option("--add", metavar=_RANGE, help="A range that exists. Repeatable.")
-    ] = None,
+    add: Annotated[list[str] | None, typer.Option("--add", metavar=_RANGE, help="A range to add. Repeatable.")] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option("--drop", metavar=_RANGE, help="Whole partitions that go with their rows. Repeatable."),
+        typer.Option("--drop", metavar=_RANGE, help="Whole partitions to drop with their rows. Repeatable."),
     ] = None,
     split: Annotated[
-        list[str] | None, typer.Option("--split", metavar="VALUE", help="A new border. Repeatable.")
+        list[str] | None, typer.Option("--split", metavar="VALUE", help="A new boundary. Repeatable.")
     ] = None,
     merge: Annotated[
-        list[str] | None, typer.Option("--merge", metavar=_RANGE, help="Partitions that become one. Repeatable.")
+        list[str] | None, typer.Option("--merge", metavar=_RANGE, help="Partitions to merge into one. Repeatable.")
     ] = None,
     metadata_only: Annotated[
-        bool, typer.Option("--metadata-only", help="Refuse a drop that needs a delete file.")
+        bool, typer.Option("--metadata-only", help="Reject a drop that needs a delete file.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -116,7 +114,7 @@ def alter_partitions(
         "metadata_only": metadata_only,
     }
     if not any(changes[name] for name in ("add", "drop", "split", "merge")):
-        raise typer.BadParameter("give --add, --drop, --split or --merge.")
+        raise typer.BadParameter("pass --add, --drop, --split or --merge.")
     if changes["drop"] and not (dry_run or yes):
         tried = handle.range_partitions.alter(**changes, dry_run=True)
         ask(f"Drop {', '.join(tried.dropped)} of {handle.name} with {_contents(tried)}?", session)
@@ -128,7 +126,7 @@ def advance_window(
     table: WritableTableArgument,
     *,
     now: Annotated[
-        str | None, typer.Option("--now", metavar="VALUE", help="Where the window is; default: the clock.")
+        str | None, typer.Option("--now", metavar="VALUE", help="The time or number at the window; default: the clock.")
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -182,7 +180,7 @@ def restore(
         typer.Option(
             "--deletes",
             metavar="apply|ignore",
-            help="Apply deletes that were committed since, or not.",
+            help="Whether to apply deletes that were committed since then.",
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -216,7 +214,7 @@ def _contents(result: RangePartitionsResult) -> str:
     told = f"{counted(result.removed_data_files_count, 'data file')} of {counted(result.removed_row_count, 'row')}"
     if not result.straddling_data_files_count:
         return told
-    return f"{told}, and rows of {counted(result.straddling_data_files_count, 'data file')} that straddle a border"
+    return f"{told}, and rows of {counted(result.straddling_data_files_count, 'data file')} that cross a boundary"
 
 
 def _tell(session: Session, handle: Table, result: RangePartitionsResult) -> None:
@@ -234,7 +232,7 @@ def _sentences(handle: Table, result: RangePartitionsResult) -> list[str]:
     if result.dropped:
         lines.append(f"{handle.name}: {would}dropped {', '.join(result.dropped)} with {_contents(result)}.")
     if result.tag and result.dropped:
-        lines.append(f"Kept: tableformat restore {handle.name} {result.tag}")
+        lines.append(f"To restore: tableformat restore {handle.name} {result.tag}")
     if result.snapshot_id is not None:
         lines.append(f"Snapshot {result.snapshot_id}.")
     return lines or [f"{handle.name}: {'nothing would change' if result.dry_run else 'done, without a snapshot'}."]

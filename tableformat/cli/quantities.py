@@ -19,13 +19,13 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 def parse_size(text: str, option: str) -> int:
     """A size in bytes. Raises InvalidArgumentError with the name of the option."""
-    return int(_parse(text, _BYTES, f"{option}: {text!r} is no size; write bytes or a unit, such as 512MB or 2GiB."))
+    return int(_parse(text, _BYTES, f"{option}: {text!r} is not a size; write bytes or a unit, such as 512MB or 2GiB."))
 
 
 def parse_duration(text: str, option: str) -> float:
     """A duration in seconds. Raises InvalidArgumentError with the name of the option."""
     return _parse(
-        text, _SECONDS, f"{option}: {text!r} is no duration; write a number and s, m, h, d or w, such as 30m."
+        text, _SECONDS, f"{option}: {text!r} is not a duration; write a number and s, m, h, d or w, such as 30m."
     )
 
 
@@ -36,12 +36,14 @@ def parse_moment(text: str, option: str) -> int:
     from tableformat.errors import InvalidArgumentError
 
     if _AMOUNT.fullmatch(text):
-        wanted = f"{option}: {text!r} is no age; write a number and s, m, h, d or w, such as 7d, or a time in ISO 8601."
+        wanted = (
+            f"{option}: {text!r} is not an age; write a number and s, m, h, d or w, such as 7d, or a time in ISO 8601."
+        )
         return int((time.time() - _parse(text, _SECONDS, wanted)) * 1_000)
     try:
         return local_ms(text)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{option}: {error} An age works too, such as 7d.") from error
+        raise InvalidArgumentError(f"{option}: {error} An age is also allowed, such as 7d.") from error
 
 
 def _parse(text: str, units: dict[str, int], wanted: str) -> float:

@@ -40,7 +40,7 @@ def head(
     context: typer.Context,
     table: TableArgument,
     *,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many rows.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Number of rows.")] = 10,
     where: WhereOption = None,
     columns: ColumnsOption = None,
     snapshot: SnapshotOption = None,
@@ -66,7 +66,7 @@ def query(
     *,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{TEXT_ROWS} as text, all as JSON]."),
+        typer.Option("--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, all as JSON]."),
     ] = None,
     snapshot: SnapshotOption = None,
     as_of: AsOfOption = None,
@@ -106,7 +106,7 @@ def explain(
     where: WhereOption = None,
     columns: ColumnsOption = None,
     analyze: Annotated[
-        bool, typer.Option("--analyze", help="Read the rows too, and print what each step took.")
+        bool, typer.Option("--analyze", help="Also read the rows, and print the time of each step.")
     ] = False,
     snapshot: SnapshotOption = None,
     as_of: AsOfOption = None,
@@ -157,9 +157,9 @@ def _refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
     if changed is None:
         return
     raise UnsupportedFeatureError(
-        f"{changed.verb} {changed.name}: `query` reads the tables of the catalog. `create`, `load`, `delete-prefix`, "
-        "`delete-range` and `drop` change them, and tableformat.duckdb.sql() in Python runs INSERT and DELETE; CREATE "
-        "TEMP TABLE is a table for the statements after it."
+        f"{changed.verb} {changed.name}: `query` only reads tables of the catalog. Change them with `create`, "
+        "`load`, `delete-prefix`, `delete-range` and `drop`; tableformat.duckdb.sql() in Python also runs INSERT and "
+        "DELETE. CREATE TEMP TABLE creates a table for the following statements."
     )
 
 

@@ -20,7 +20,7 @@ def rollback(
     snapshot_id: Annotated[int | None, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to return to.")] = None,
     *,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="TIME", help="Return to what was current then (ISO 8601).")
+        str | None, typer.Option("--as-of", metavar="TIME", help="Return to the state at this time (ISO 8601).")
     ] = None,
     tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Return to the snapshot of a tag.")] = None,
     branch: Annotated[
@@ -28,7 +28,9 @@ def rollback(
     ] = None,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Also forget the batches rolled back, so that their writers may repeat them."),
+        typer.Option(
+            "--replay", help="Also forget the batches that are rolled back, so that their writers may repeat them."
+        ),
     ] = False,
     yes: YesOption = False,
 ) -> None:
@@ -39,7 +41,7 @@ def rollback(
     from tableformat.metadata.snapshot_choice import ancestors
 
     if snapshot_id is None and as_of is None and tag is None:
-        raise typer.BadParameter("give a SNAPSHOT_ID, --as-of or --tag; `tableformat history` lists the snapshots.")
+        raise typer.BadParameter("pass a SNAPSHOT_ID, --as-of or --tag; `tableformat history` lists the snapshots.")
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     target = view_of(handle, snapshot_id=snapshot_id, as_of=as_of, tag=tag).snapshot
@@ -49,9 +51,9 @@ def rollback(
     undone = line[: line.index(target.snapshot_id)] if target.snapshot_id in line else []
     taken_back = counted(len(undone), "snapshot")
     if undone and not yes:
-        ask(f"Take {taken_back} out of {handle.name}, branch {handle.branch}?", session)
+        ask(f"Roll back {taken_back} of {handle.name}, branch {handle.branch}?", session)
     handle.rollback(snapshot_id=target.snapshot_id, replay=replay)
-    told = f"{handle.name}: {handle.branch} is at snapshot {target.snapshot_id}; {taken_back} taken back."
+    told = f"{handle.name}: {handle.branch} is at snapshot {target.snapshot_id}; {taken_back} rolled back."
     session.output.emit(
         lambda: {
             "table": handle.name,
@@ -67,9 +69,11 @@ def rollback(
 def tag(
     context: typer.Context,
     table: WritableTableArgument,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The tag; without it all tags are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The tag; without it, all tags are listed.")
+    ] = None,
     snapshot_id: Annotated[
-        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to name; default the current one.")
+        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to tag; default the current one.")
     ] = None,
     *,
     delete: Annotated[bool, typer.Option("--delete", "-d", help="Remove the tag.")] = False,
@@ -80,7 +84,7 @@ def tag(
     if name is None and delete:
         raise typer.BadParameter("--delete needs the NAME of a tag.")
     if delete and snapshot_id is not None:
-        raise typer.BadParameter("--delete takes no SNAPSHOT_ID.")
+        raise typer.BadParameter("--delete does not accept a SNAPSHOT_ID.")
     session = Session.of(context)
     if name is None:
         _list_tags(session, session.table(table))
@@ -92,7 +96,7 @@ def tag(
     else:
         handle.create_tag(name, snapshot_id)
         at = handle.metadata.refs[name].snapshot_id
-        told = f"{handle.name}: tag {name} names snapshot {at}."
+        told = f"{handle.name}: tag {name} is at snapshot {at}."
     session.output.emit(lambda: {"table": handle.name, "tag": name, "snapshot_id": at}, lambda: Text(told))
 
 
@@ -100,13 +104,13 @@ def branch(
     context: typer.Context,
     table: WritableTableArgument,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The branch; without it all branches are listed.")
+        str | None, typer.Argument(metavar="NAME", help="The branch; without it, all branches are listed.")
     ] = None,
     snapshot_id: Annotated[
-        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="Where it begins; default the current snapshot.")
+        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="Its first snapshot; default the current snapshot.")
     ] = None,
     *,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the branch; its own snapshots may expire then.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the branch; its own snapshots may then expire.")] = False,
     yes: YesOption = False,
 ) -> None:
     """Start a branch; list or remove branches."""
@@ -115,7 +119,7 @@ def branch(
     if name is None and drop:
         raise typer.BadParameter("--drop needs the NAME of a branch.")
     if drop and snapshot_id is not None:
-        raise typer.BadParameter("--drop takes no SNAPSHOT_ID.")
+        raise typer.BadParameter("--drop does not accept a SNAPSHOT_ID.")
     session = Session.of(context)
     if name is None:
         _list_branches(session, session.table(table))

@@ -14,25 +14,26 @@ from tableformat.cli.session import Session
 def relocate(
     context: typer.Context,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Only these tables; with --to.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Only these tables; requires --to.", show_default=False),
     ] = None,
     *,
     to: Annotated[
         str | None,
-        typer.Option(metavar="PATH|URI", help="Copy the tables to the lake there, which is made if missing."),
+        typer.Option(metavar="PATH|URI", help="Copy the tables to this lake, which is created if it does not exist."),
     ] = None,
     to_option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A property of the lake at --to, such as catalog_file. Repeatable."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Bring tables that are at --to already to the state of now.")
+        bool, typer.Option("--replace", help="Update tables that already exist at --to to the current state.")
     ] = False,
     outside: Annotated[
         str | None,
         typer.Option(
             metavar="keep|forget",
-            help="Tables outside of the lake: keep them (it was moved), or drop their names here.",
+            help="Tables outside the lake: keep them (the lake was moved), or drop their names from this catalog.",
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -45,7 +46,7 @@ def relocate(
     session = Session.of(context)
     options = parse_options(to_option or [], hint="--to-option")
     if to is None and options:
-        raise InvalidArgumentError("--to-option is for the lake at --to.")
+        raise InvalidArgumentError("--to-option requires --to.")
     with session.catalog() as catalog:
         try:
             with drawn_progress(session.output.progress_console()) as progress:
@@ -59,6 +60,6 @@ def relocate(
                     **options,
                 )
         except KeyboardInterrupt as interrupt:
-            session.output.error(interrupt, "interrupted: run the same command again, it goes on with what is left.")
+            session.output.error(interrupt, "interrupted: run the same command again to continue.")
             raise typer.Exit(INTERRUPTED) from interrupt
     session.output.emit(lambda: result_dict(result), lambda: render_relocation(result))

@@ -15,7 +15,7 @@ def report(
     context: typer.Context,
     table: TableArgument,
     *,
-    page: Annotated[Path, typer.Option("--page", "-o", metavar="FILE.html", help="Where to write it.")],
+    page: Annotated[Path, typer.Option("--page", "-o", metavar="FILE.html", help="The output file.")],
     branch: BranchOption = None,
 ) -> None:
     """Write a page about a table: health, layers, schema, snapshots, properties. It has no script and needs no network.
@@ -27,7 +27,7 @@ def report(
     from tableformat.display.report import table_report
 
     if page.suffix != ".html":
-        raise typer.BadParameter(f"{page} is no .html file.", param_hint="--page")
+        raise typer.BadParameter(f"{page} is not an .html file.", param_hint="--page")
     session = Session.of(context)
     page.write_text(table_report(session.table(table, branch)), encoding="utf-8")
     session.output.emit(lambda: {"table": table, "page": str(page)}, lambda: Text(f"Wrote {page}."))

@@ -27,11 +27,14 @@ def demo(
     context: typer.Context,
     *,
     directory: Annotated[
-        Path | None, typer.Option("--directory", "-d", metavar="PATH", help="Where to work. Default: demo-lake.")
+        Path | None,
+        typer.Option("--directory", "-d", metavar="PATH", help="The working directory. Default: demo-lake."),
     ] = None,
-    writer: Annotated[Writer, typer.Option(help="Spark, this process, or Spark where it can run.")] = Writer.AUTO,
-    batches: Annotated[int | None, typer.Option(min=2, help="Micro-batches of the stream.")] = None,
-    messages: Annotated[int | None, typer.Option(min=1, help="Messages of a batch.")] = None,
+    writer: Annotated[
+        Writer, typer.Option(help="Run with Spark, in this process, or with Spark if it is available.")
+    ] = Writer.AUTO,
+    batches: Annotated[int | None, typer.Option(min=2, help="Number of micro-batches in the stream.")] = None,
+    messages: Annotated[int | None, typer.Option(min=1, help="Messages per batch.")] = None,
 ) -> None:
     """Run the main job: replace rows by key prefix in a stream, query, time travel, convert, read with PyIceberg."""
     from dataclasses import replace
@@ -49,6 +52,6 @@ def demo(
         session.output.emit(report.to_dict, report.render)
     else:
         lake = shlex.quote(os.path.relpath(Path(report.directory, "lake")))
-        session.output.note(f"Look at it: tableformat --catalog {lake} show {TABLE}")
+        session.output.note(f"To look at it: tableformat --catalog {lake} show {TABLE}")
     if not report.is_consistent:
         raise typer.Exit(1)

@@ -78,16 +78,16 @@ def _what_changed(session: Session, table: Table, branch_before: int | None, tab
 
     table.refresh()
     if table.iceberg.metadata_location == table_before:
-        return f"nothing was committed; {table.name} is as it was."
+        return f"nothing was committed; {table.name} is unchanged."
     new = []
     for snapshot in ancestors(table.metadata, table.view.snapshot):
         if snapshot.snapshot_id == branch_before:
             break
         operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
         new.append(f"{snapshot.snapshot_id} ({operation})")
-    what = f"snapshots {', '.join(reversed(new))} of branch {table.branch}" if new else "changes of metadata alone"
+    what = f"snapshots {', '.join(reversed(new))} of branch {table.branch}" if new else "changes of metadata only"
     clean = session.command(f"remove-orphan-files {shlex.quote(table.name)}", branch="main")
     return (
-        f"{table.name} got {what} since the command began; they stay, and what was not committed is gone. Files that "
-        f"were about to be removed go with `{clean}`."
+        f"{table.name} got {what} since the command began. These commits remain; uncommitted work was discarded. "
+        f"Files that were about to be removed can be removed with `{clean}`."
     )

@@ -39,7 +39,7 @@ class Session:
     def of(cls, context: typer.Context) -> Session:
         """The session that the main callback made."""
         session = context.find_object(cls)
-        assert session is not None, "commands run below the main callback"
+        assert session is not None, "commands run under the main callback"
         return session
 
     def catalog(self, *, makes_lake: bool = False) -> Catalog:
@@ -75,8 +75,8 @@ class Session:
 
         if is_path(name):
             raise UnsupportedFeatureError(
-                f"{name} is a path: tables that are read from their files alone are read-only. Name the table of a "
-                "catalog, such as db.t; `tableformat register-table` adds one to a catalog."
+                f"{name} is a path, and tables that are read from their files are read-only. Pass a table of the "
+                "catalog, such as db.t; `tableformat register-table` adds a table to a catalog."
             )
         return _load(self.catalog(), name, branch or "main")
 
@@ -96,12 +96,14 @@ def view_of(
     from tableformat.errors import InvalidArgumentError
 
     if branch is not None and (snapshot_id is not None or tag is not None):
-        raise InvalidArgumentError("--branch goes with --as-of alone: --snapshot and --tag name a snapshot already.")
+        raise InvalidArgumentError(
+            "--branch can only be combined with --as-of: --snapshot and --tag already select a snapshot."
+        )
     given = [
         name for name, value in (("--snapshot", snapshot_id), ("--as-of", as_of), ("--tag", tag)) if value is not None
     ]
     if len(given) > 1:
-        raise InvalidArgumentError(f"give one of {', '.join(given)}: each chooses a snapshot.")
+        raise InvalidArgumentError(f"pass only one of {', '.join(given)}: each chooses a snapshot.")
     return table.at(snapshot_id=snapshot_id, as_of=None if as_of is None else local_ms(as_of), tag=tag)
 
 
@@ -115,7 +117,7 @@ def local_ms(moment: str) -> int:
         return int(datetime.fromisoformat(moment).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise InvalidArgumentError(
-            f"{moment!r} is no time: write ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00.123+01:00."
+            f"{moment!r} is not a time: write ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00.123+01:00."
         ) from error
 
 
@@ -137,7 +139,7 @@ def _load(catalog: Catalog, name: str, branch: str) -> Table:
         return catalog.load_table(name, branch=branch)
     meant = [table for table in catalog.list_tables() if table.rpartition(".")[2] == name]
     hint = f" Did you mean {' or '.join(meant)}?" if meant else " `tableformat ls` lists the tables."
-    raise TableNotFoundError(f"no table {name!r}: a table is named with its namespace, as in db.t.{hint}")
+    raise TableNotFoundError(f"no table {name!r}: include the namespace, as in db.t.{hint}")
 
 
 def _default_catalog() -> str:
@@ -152,9 +154,9 @@ def _default_catalog() -> str:
     if _DEFAULT_NAME in configured:
         return _DEFAULT_NAME
     raise CatalogNotFoundError(
-        f"no catalog is named, and there is none in {DEFAULT_DIRECTORY}/. Name a directory or one of PyIceberg's "
-        f"configured catalogs ({', '.join(configured) or 'none here'}) with --catalog or {CATALOG_VARIABLE}. "
-        "`tableformat demo` makes a table to look at."
+        f"no catalog was given, and {DEFAULT_DIRECTORY}/ does not contain one. Pass a directory or one of "
+        f"PyIceberg's configured catalogs ({', '.join(configured) or 'none here'}) with --catalog or "
+        f"{CATALOG_VARIABLE}. `tableformat demo` creates an example table."
     )
 
 
@@ -174,10 +176,12 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     directory = Path(path).expanduser()
     if not directory.is_file() and not _holds_catalog(directory):
         refuse_table_directory(directory.absolute())
-        missing = f"{directory} has no {CATALOG_FILE}" if directory.is_dir() else f"there is no directory {directory}"
+        missing = (
+            f"{directory} has no {CATALOG_FILE}" if directory.is_dir() else f"the directory {directory} does not exist"
+        )
         raise CatalogNotFoundError(
-            f"no catalog at {name!r}: {missing}. `tableformat create --parents` makes one for its table, "
-            f"tableformat.open_catalog({name!r}) in Python an empty one."
+            f"no catalog at {name!r}: {missing}. To create a catalog with a table, use `tableformat create "
+            f"--parents`. To create an empty one, call tableformat.open_catalog({name!r}) in Python."
         )
 
 

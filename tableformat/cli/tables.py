@@ -18,7 +18,7 @@ def ls(
     context: typer.Context,
     namespace: Annotated[str | None, typer.Argument(metavar="NAMESPACE", help="Only this namespace.")] = None,
     *,
-    long: Annotated[bool, typer.Option("--long", "-l", help="Rows, files and sizes of each table too.")] = False,
+    long: Annotated[bool, typer.Option("--long", "-l", help="Also the rows, files and sizes of each table.")] = False,
 ) -> None:
     """List the tables of the catalog."""
     from tableformat.display.listing import render_names, render_summaries
@@ -82,7 +82,7 @@ def history(
     table: TableArgument,
     *,
     branch: BranchOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest ones.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest snapshots.")] = None,
 ) -> None:
     """List the snapshots of a table, newest first."""
     from tableformat.display.history import history_of, render_history
@@ -141,7 +141,7 @@ def deletes(
         typer.Option(
             "--of",
             metavar="PATH",
-            help="Only those for this data file: its path or the end of it, as `files` lists it.",
+            help="Only delete files for this data file: its path or the end of it, as `files` lists it.",
         ),
     ] = None,
     snapshot: SnapshotOption = None,

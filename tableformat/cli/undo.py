@@ -27,7 +27,7 @@ _BranchOption = Annotated[
 def revert(
     context: typer.Context,
     table: WritableTableArgument,
-    snapshot_id: Annotated[int, typer.Argument(metavar="SNAPSHOT_ID", help="The commit to undo.")],
+    snapshot_id: Annotated[int, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to revert.")],
     *,
     dry_run: DryRunOption = False,
     branch: _BranchOption = None,
@@ -49,11 +49,13 @@ def restore_rows(
     table: WritableTableArgument,
     *,
     where: Annotated[str, typer.Option("--where", metavar="SQL", help="The rows to restore.")],
-    snapshot: Annotated[int | None, typer.Option("--snapshot", metavar="ID", help="Their state in a snapshot.")] = None,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="TIME", help="Their state at a time (ISO 8601).")
+    snapshot: Annotated[
+        int | None, typer.Option("--snapshot", metavar="ID", help="Restore their state in this snapshot.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Their state in a tag.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="TIME", help="Restore their state at this time (ISO 8601).")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Restore their state in this tag.")] = None,
     dry_run: DryRunOption = False,
     branch: _BranchOption = None,
     application_id: ApplicationOption = None,
@@ -64,7 +66,7 @@ def restore_rows(
     Example: tableformat restore-rows shop.orders --where "customer = 'ann'" --as-of 2026-01-31T12:00
     """
     if sum(each is not None for each in (snapshot, as_of, tag)) != 1:
-        raise typer.BadParameter("give one of --snapshot, --as-of and --tag.")
+        raise typer.BadParameter("pass one of --snapshot, --as-of and --tag.")
     batch = batch_of(application_id, batch_id)
     session = Session.of(context)
     handle = session.writable_table(table, branch)

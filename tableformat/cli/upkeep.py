@@ -52,19 +52,23 @@ def maintain(
         bool,
         typer.Option(
             "--watch",
-            help="Go on until Ctrl-C: do what is due, for the tables named, or for all that do not say "
-            "tableformat.upkeep=off.",
+            help=(
+                "Run until Ctrl-C: do due work for the given tables, or for all tables without tableformat.upkeep=off."
+            ),
         ),
     ] = False,
-    interval: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often to look.")] = "10s",
+    interval: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --watch: the interval between checks.")
+    ] = "10s",
     run_for: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="With --watch: end after this time.")
+        str | None, typer.Option("--for", metavar="DURATION", help="With --watch: stop after this time.")
     ] = None,
     time_budget: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="No job begins later, such as 30m; long ones stop there.")
+        str | None,
+        typer.Option(metavar="DURATION", help="No job starts after this time, such as 30m; long jobs stop then."),
     ] = None,
     byte_budget: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Data that compaction reads to rewrite, such as 10GB.")
+        str | None, typer.Option(metavar="SIZE", help="Maximum size of data that compaction reads, such as 10GB.")
     ] = None,
     only: Annotated[
         str | None, typer.Option(metavar="JOB,JOB", help="Only these jobs, such as convert-deletes,compact.")
@@ -86,9 +90,9 @@ def maintain(
         watch_tables(Session.of(context), tables or [], interval=interval, run_for=run_for, branch=branch)
         return
     if run_for is not None:
-        raise typer.BadParameter("--for belongs to --watch.")
+        raise typer.BadParameter("--for requires --watch.")
     if tables is None or len(tables) != 1:
-        raise typer.BadParameter("name one table, or several with --watch.")
+        raise typer.BadParameter("pass one table, or several with --watch.")
     (table,) = tables
     from tableformat.cli.quantities import parse_duration, parse_size
     from tableformat.maintenance.run_jobs import JobStatus
@@ -99,7 +103,7 @@ def maintain(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     if not (dry_run or yes) and (jobs is None or set(jobs) & {*_TAKES_AWAY, "advance_window", "apply_retention"}):
-        ask(f"Maintain {handle.name}, which expires old snapshots and removes files that nothing needs?", session)
+        ask(f"Maintain {handle.name}? This expires old snapshots and removes unneeded files.", session)
     with running(session, handle, dry_run=dry_run) as progress:
         result = handle.maintenance.run(
             time_budget_seconds=seconds, byte_budget=byte_count, dry_run=dry_run, only=jobs, progress=progress
@@ -124,7 +128,7 @@ def upkeep(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     if not (dry_run or yes):
-        ask(f"Keep {handle.name} in shape, which expires snapshots that the table does not retain?", session)
+        ask(f"Keep {handle.name} in shape? This expires snapshots beyond the table's retention.", session)
     with running(session, handle, dry_run=dry_run) as progress:
         results = handle.maintenance.upkeep(dry_run=dry_run, progress=progress)
     would = "dry run, nothing was changed: " if dry_run else ""
@@ -138,7 +142,7 @@ def upgrade(
     context: typer.Context,
     table: WritableTableArgument,
     *,
-    format_version: Annotated[int, typer.Option(metavar="N", help="The version of Iceberg's format.")] = 3,
+    format_version: Annotated[int, typer.Option(metavar="N", help="The format version of Iceberg.")] = 3,
     yes: YesOption = False,
 ) -> None:
     """Upgrade a table to a newer format version. Version 3 has deletion vectors and row ids. It cannot be undone."""
@@ -148,10 +152,10 @@ def upgrade(
     handle = session.writable_table(table)
     before = handle.metadata.format_version
     if format_version > before and not yes:
-        ask(f"Upgrade {handle.name} from version {before} to {format_version}? There is no way back.", session)
+        ask(f"Upgrade {handle.name} from version {before} to {format_version}? This cannot be undone.", session)
     handle.upgrade(format_version)
     after = handle.metadata.format_version
-    told = f"has version {after} already" if after == before else f"upgraded from version {before} to {after}"
+    told = f"already has version {after}" if after == before else f"upgraded from version {before} to {after}"
     session.output.emit(
         lambda: {"table": handle.name, "previous_format_version": before, "format_version": after},
         lambda: Text(f"{handle.name}: {told}."),

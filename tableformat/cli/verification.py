@@ -22,12 +22,12 @@ def verify(
     context: typer.Context,
     table: TableArgument,
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every file too: rows, bounds, order, checksums.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also read every file: rows, bounds, order, checksums.")] = False,
     snapshot_id: Annotated[
-        int | None, typer.Option("--snapshot", metavar="ID", help="Only this snapshot, not all that are retained.")
+        int | None, typer.Option("--snapshot", metavar="ID", help="Only this snapshot (default: all retained ones).")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="First drop delete files of the branch that match nothing.")
+        bool, typer.Option("--repair", help="First drop delete files of the branch that match no rows.")
     ] = False,
     erased: Annotated[
         Path | None,
@@ -50,7 +50,9 @@ def verify(
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
 
     if dry_run and not repair:
-        raise typer.BadParameter("without --repair nothing is changed anyway.", param_hint="--dry-run")
+        raise typer.BadParameter(
+            "--dry-run requires --repair. Without --repair, nothing is changed.", param_hint="--dry-run"
+        )
     certificate = None if erased is None else ErasureCertificate.from_json(erased.read_text(encoding="utf-8"))
     session = Session.of(context)
     handle = session.writable_table(table, branch) if repair else session.table(table, branch)

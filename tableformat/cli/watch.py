@@ -40,7 +40,7 @@ def watch_tables(
         catalog.load_table(name)  # A name that is wrong is an error now, not a line in a log.
     if session.output.progress_console() is not None:
         watched = counted(len(names), "table") if names else "the tables of the catalog"
-        session.output.note(f"Looking at {watched} every {pause_seconds:g} s. Ctrl-C ends it.")
+        session.output.note(f"Checking {watched} every {pause_seconds:g} s. Press Ctrl-C to stop.")
     started = time.monotonic()
     is_first = True
     try:
@@ -50,7 +50,7 @@ def watch_tables(
             except StorageError as error:
                 if is_first:
                     raise
-                session.output.error(error, f"the tables cannot be listed, and are looked at again later: {error}")
+                session.output.error(error, f"the tables cannot be listed; trying again later: {error}")
                 tables = []
             for table in tables:
                 _keep(session, table, is_named=bool(names))

@@ -27,8 +27,9 @@ class OnlyInVersion(PlannedChange):
         del attempt
         if head.metadata.format_version != self.planned.metadata.format_version:
             raise CommitConflictError(
-                f"{self.job} planned for format version {self.planned.metadata.format_version} cannot commit: the "
-                f"table has version {head.metadata.format_version} now. Nothing was changed. Run the {self.job} again."
+                f"{self.job} cannot commit: it was planned for format version "
+                f"{self.planned.metadata.format_version}, but the table now has version "
+                f"{head.metadata.format_version}. Nothing was changed. Run the {self.job} again."
             )
         return self.change
 

@@ -29,5 +29,5 @@ def check_cancelled() -> None:
     is_cancelled = _is_cancelled.get()
     if is_cancelled is not None and is_cancelled():
         raise OperationCancelledError(
-            "the operation was cancelled by its caller. Commits that it had made before stay; nothing else was changed."
+            "the operation was cancelled by its caller. Its earlier commits remain; nothing else was changed."
         )

@@ -126,17 +126,17 @@ class TableChange:
         if self.operation is Operation.APPEND and (
             self.added_delete_files or self.removed_data_files or self.removed_delete_files
         ):
-            raise InvalidArgumentError("an append adds data files and nothing else; use overwrite, delete or replace.")
+            raise InvalidArgumentError("an append can only add data files; use overwrite, delete or replace.")
         if self.kind is ChangeKind.BLIND and (self.removed_data_files or self.removed_delete_files):
-            raise InvalidArgumentError("a change that removes files was planned on a snapshot, so it cannot be blind.")
+            raise InvalidArgumentError("a change that removes files is planned on a snapshot, so it cannot be blind.")
         if self.kind is ChangeKind.BLIND and self.data_files_named_by_deletes:
             raise InvalidArgumentError(
-                "position deletes of committed data files were planned on a snapshot: not blind."
+                "position deletes of committed data files are planned on a snapshot, so the change cannot be blind."
             )
         added = (*self.added_data_files, *self.added_delete_files)
         if len(file_keys(added)) < len(added):
             twice = next(path for (path, _), count in Counter(map(file_key, added)).items() if count > 1)
-            raise InvalidArgumentError(f"{twice} is added twice by one commit. Nothing was changed. Give it once.")
+            raise InvalidArgumentError(f"one commit adds {twice} twice. Nothing was changed. Pass it once.")
         if self.kind is ChangeKind.REWRITE:
             _check_rewritten_numbers(self)
 
@@ -197,6 +197,6 @@ def _check_rewritten_numbers(change: TableChange) -> None:
     for data in change.added_data_files:
         if data.sequence_number != change.planned_sequence_number:
             raise InvalidArgumentError(
-                f"rewritten data file {data.file_path} must carry sequence number {change.planned_sequence_number} of "
-                f"the snapshot that the rewrite was planned on, not {data.sequence_number}."
+                f"rewritten data file {data.file_path} must have sequence number {change.planned_sequence_number}, "
+                f"that of the snapshot on which the rewrite was planned, not {data.sequence_number}."
             )

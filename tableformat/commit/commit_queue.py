@@ -126,7 +126,7 @@ class CommitQueue:
         try:
             ticket = self.take()
         except OSError as error:
-            logger.warning("no lock on %s: %s", self._path, error)
+            logger.warning("could not lock %s: %s", self._path, error)
             return None
         if ticket.is_first():
             return ticket
@@ -153,7 +153,8 @@ class Ticket:
                 front, since = holder, now
             elif now - since >= patience_seconds:
                 logger.warning(
-                    "a writer holds its turn to commit for more than %s s; passing it by", round(patience_seconds, 3)
+                    "a writer has held the commit lock for more than %s s; committing without waiting for it",
+                    round(patience_seconds, 3),
                 )
                 os.pwrite(self._descriptor, _NUMBER.pack(holder + 1), 0)
             # The next writer polls more often than those behind it.
@@ -235,7 +236,7 @@ class CommitTurn:
                 self._place.wait(self._patience_seconds)
         except OSError as error:
             # For example, a file system without locks. Then wait for random times, as in catalogs without a queue.
-            logger.warning("commits do not queue here, and wait for random times instead: %s", error)
+            logger.warning("the commit queue is unavailable; retries wait random times instead: %s", error)
             self._queue = None
 
     def pause_seconds(self, attempt: int) -> float:

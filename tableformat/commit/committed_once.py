@@ -47,10 +47,9 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
         found = sorted({*(change.adopted_paths & paths), *with_origin_in(paths if origins else (), origins)})
         if found:
             raise AlreadyCommittedError(
-                f"{len(found)} of the staged files were committed to {subject} before, by snapshot "
-                f"{snapshot.snapshot_id} or earlier, among them {found[0]}. Nothing was changed. They belong to the "
-                "table, so neither commit nor remove them; a commit that is named by application_id and batch_id may "
-                "be repeated.",
+                f"{len(found)} of the staged files, including {found[0]}, were already committed to {subject} by "
+                f"snapshot {snapshot.snapshot_id} or earlier. Nothing was changed. The files belong to the table, so "
+                "do not commit or remove them. To make a commit repeatable, name it with application_id and batch_id.",
                 file_paths=found,
                 snapshot_id=snapshot.snapshot_id,
             )
@@ -61,12 +60,12 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
         _check_retained(change, head, subject)
     gone = files_gone(head.io, change.adopted_paths)
     if gone and is_cut:
-        raise _may_be_there(gone, "the storage does not have", subject, None)
+        raise _may_be_there(gone, "storage no longer has", subject, None)
     if gone:
         raise InvalidArgumentError(
-            f"{len(gone)} of the files that were staged for {subject} are gone, among them {gone[0]}: "
-            "`remove_orphan_files(allow_recent=True)` takes files that no snapshot names yet. Nothing was changed. "
-            "Stage the rows again."
+            f"{len(gone)} of the files staged for {subject} do not exist any more, including {gone[0]}. Nothing was "
+            "changed. `remove_orphan_files(allow_recent=True)` removes files that no snapshot references yet. Stage "
+            "the rows again."
         )
 
 
@@ -99,8 +98,8 @@ def files_gone(io: FileIO, paths: Iterable[str]) -> list[str]:
 def _may_be_there(paths: list[str], where: str, subject: str, snapshot_id: int | None) -> AlreadyCommittedError:
     return AlreadyCommittedError(
         f"{len(paths)} of the staged files may have been committed to {subject} before: {where} {paths[0]}, and "
-        "snapshots that were committed since it was staged have expired. Nothing was changed. Look for its rows in the "
-        "table, and write those anew that it lacks.",
+        "snapshots committed since it was staged have expired. Nothing was changed. Look for the rows in the table, "
+        "and write only the missing ones again.",
         file_paths=paths,
         snapshot_id=snapshot_id,
     )

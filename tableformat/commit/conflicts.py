@@ -97,11 +97,11 @@ def files_named_are_live(evidence: Evidence) -> Iterator[str]:
     needed = {data.file_path for data in change.removed_data_files} | change.data_files_named_by_deletes
     gone = [data.file_path for data in diff.removed_data_files if data.file_path in needed]
     if gone:
-        yield f"{_some(gone)} left the table"
+        yield f"{_some(gone)} was removed from the table"
     replaced = file_keys(change.removed_delete_files)
     gone = [delete.file_path for delete in diff.removed_delete_files if file_key(delete) in replaced]
     if gone:
-        yield f"the delete files {_some(gone)} left the table"
+        yield f"delete files were removed from the table: {_some(gone)}"
 
 
 def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
@@ -110,7 +110,7 @@ def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
     may_match = evidence.change.may_match
     unseen = [data.file_path for data in evidence.diff.added_data_files if may_match is None or may_match(data)]
     if unseen:
-        yield f"{_some(unseen)} came into the table and may hold rows that the decision depends on"
+        yield f"{_some(unseen)} was added and may hold rows that the decision depends on"
 
 
 def rows_deleted_were_not_changed(evidence: Evidence) -> Iterator[str]:
@@ -139,7 +139,7 @@ def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
     relied = {data.file_path: data for data in (change.relied_data_files or tuple)()}
     gone = [data.file_path for data in diff.removed_data_files if relied.pop(data.file_path, None) is not None]
     if gone:
-        yield f"{_some(gone)} left the table, with rows because of which others are not added"
+        yield f"{_some(gone)} was removed, with existing rows that made this change skip an insert"
     left = list(relied.values())
     applying = [each for each in diff.added_delete_files if any(_applies(evidence, each, data) for data in left)]
     if not applying:
@@ -149,7 +149,7 @@ def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
     if met:
         paths = [delete.file_path for delete in applying]
         verb = "deletes" if len(paths) == 1 else "delete"
-        yield f"{_some(paths)} {verb} rows of {_some(met)} because of which others are not added"
+        yield f"{_some(paths)} {verb} existing rows in {_some(met)} that made this change skip an insert"
 
 
 def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[str]:
@@ -178,7 +178,7 @@ def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
             continue
         hit = [data.file_path for data in change.removed_data_files if _applies(evidence, delete, data)]
         if hit:
-            yield f"{delete.file_path}, which deletes rows of {_some(hit)}, came and left again"
+            yield f"{delete.file_path}, which deletes rows of {_some(hit)}, was added and removed again"
 
 
 def vector_has_the_last_word(evidence: Evidence) -> Iterator[str]:
@@ -214,7 +214,7 @@ def removed_deletes_were_converted(evidence: Evidence) -> Iterator[str]:
         if any(_applies(evidence, delete, data) for delete in removed):
             unseen.append(data.file_path)
     if unseen:
-        yield f"{_some(unseen)} may hold rows of the deletes that leave and was not searched"
+        yield f"{_some(unseen)} was not searched and may hold rows that the removed deletes match"
 
 
 def positions_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
@@ -278,8 +278,9 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
         found = list(dict.fromkeys(sentence for rule in asked for sentence in rule(evidence)))
     if found:
         raise CommitConflictError(
-            f"{change.kind.value} change of {subject} cannot commit: since snapshot {change.planned_snapshot_id}, on "
-            f"which it was planned, {'; '.join(found)}. Nothing was changed. Run the operation again."
+            f"{change.kind.value} change of {subject} cannot commit. It was planned on snapshot "
+            f"{change.planned_snapshot_id}; since then: {'; '.join(found)}. Nothing was changed. Run the operation "
+            "again."
         )
 
 
@@ -305,9 +306,9 @@ def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str
     if snapshot_id is None or lineage(head.metadata, head.snapshot, snapshot_id) is not None:
         return
     if snapshot_by_id(head.metadata, snapshot_id) is None:
-        yield f"snapshot {snapshot_id} has expired, so what happened since is not known"
+        yield f"snapshot {snapshot_id} has expired, so the changes after it are unknown"
     else:
-        yield f"the branch was moved to where {snapshot_id} is not in its history, or snapshots in between have expired"
+        yield f"the branch was moved and {snapshot_id} is not in its history, or snapshots in between have expired"
 
 
 def _written_again(head: SnapshotView, snapshot_id: int | None) -> Iterator[str]:

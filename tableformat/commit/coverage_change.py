@@ -113,7 +113,7 @@ def coverage_for(
         missing, outside = steps_of_files(defined, outside)
         if len(missing) > defined.on_demand.max_new_per_commit:
             raise InvalidArgumentError(
-                f"the rows demand {len(missing):,} new range partitions of {table}, and a commit adds at most "
+                f"the rows require {len(missing):,} new range partitions of {table}, but one commit adds at most "
                 f"{defined.on_demand.max_new_per_commit:,} (max_new_per_commit). Nothing was changed."
             )
         if not outside:
@@ -126,12 +126,12 @@ def coverage_for(
         if not from_elsewhere:
             return None
         raise UncoveredRowsError(
-            f"{len(outside)} data files that were staged elsewhere, or before a change, may hold rows that no range "
-            f"partition of {table} covers ({some}); what exists: {exists}. Nothing was changed. Add the range, or "
-            "leave such rows out; a file must not cross a border.",
+            f"{len(outside)} staged data files may hold rows that no range partition of {table} covers ({some}). "
+            f"They were staged by another writer, or before the ranges changed. Existing ranges: {exists}. Nothing "
+            "was changed. Add the missing range or leave out these rows; a file must not cross a range boundary.",
             pa.table({}),
         )
     raise CommitConflictError(
-        f"the range partitions of {table} were changed while rows were written: rows of {some} may lie outside of what "
-        f"exists now, {exists}. Nothing was changed. Run the operation again."
+        f"the range partitions of {table} changed while rows were written, so rows of {some} may lie outside the "
+        f"existing ranges: {exists}. Nothing was changed. Run the operation again."
     )

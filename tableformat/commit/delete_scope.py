@@ -47,9 +47,9 @@ def check_delete_scope(change: TableChange, view: SnapshotView, subject: str) ->
     ]
     if foreign or not only_default_spec_has_data(view):
         raise CommitConflictError(
-            f"deletes limited to partitions of {subject} cannot commit: the table holds data files of another "
-            f"partition spec than {default_spec_id}, its default, and the deletes would miss their rows. Nothing was "
-            "changed. Run the operation again; it will write global deletes."
+            f"partition-scoped deletes of {subject} cannot commit: the table has data files of a partition spec "
+            f"other than its default, {default_spec_id}, and the deletes would miss their rows. Nothing was changed. "
+            "Run the operation again; it will write global deletes."
         )
 
 
@@ -71,12 +71,12 @@ def check_columns_are_there(field_ids: Iterable[int], view: SnapshotView, subjec
     if dropped:
         names = " and ".join(_name_of(field_id, view) for field_id in dropped)
         raise CommitConflictError(
-            f"deletes of {subject} that go by {names} cannot commit: this was dropped from the table meanwhile, and "
-            "rows written since have no value of it. Nothing was changed. Delete by columns that the table has."
+            f"deletes of {subject} by {names} cannot commit: a concurrent commit dropped {names}, so rows written "
+            "since then have no such value. Nothing was changed. Delete by columns that the table has."
         )
 
 
 def _name_of(field_id: int, view: SnapshotView) -> str:
     """The last name of a dropped column."""
     names = (schema.find_column_name(field_id) for schema in reversed(view.metadata.schemas))
-    return next((repr(name) for name in names if name is not None), f"the column with the id {field_id}")
+    return next((repr(name) for name in names if name is not None), f"the column with id {field_id}")

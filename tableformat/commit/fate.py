@@ -54,20 +54,20 @@ class CommitFate:
         if self.snapshot_id is None:
             happened = self.sent is Sent.APPLIED
             said = (
-                f"the change of {self.subject} happened, and was interrupted afterwards ({cause})"
+                f"the change of {self.subject} was applied, and was interrupted afterwards ({cause})"
                 if happened
-                else f"the catalog did not say whether the change of {self.subject} happened ({cause})"
+                else f"the catalog did not confirm whether the change of {self.subject} was applied ({cause})"
             )
-            return f"{said}. No file was removed; `remove_orphan_files` finds what is not needed any more."
+            return f"{said}. No file was removed; `remove_orphan_files` finds unneeded files."
         if self.sent is Sent.APPLIED:
             return (
-                f"the commit to {self.subject} happened, as snapshot {self.snapshot_id}, and was interrupted "
+                f"the commit to {self.subject} was applied as snapshot {self.snapshot_id}, and was interrupted "
                 f"afterwards ({cause}). Its files were kept."
             )
         return (
-            f"the catalog did not say whether the commit to {self.subject} happened ({cause}). Its files were kept. "
-            f"Repeat the call with the same application_id and batch_id, or look for snapshot {self.snapshot_id} "
-            "before writing the rows again."
+            f"the catalog did not confirm whether the commit to {self.subject} was applied ({cause}). Its files were "
+            "kept. Repeat the call with the same application_id and batch_id, or look for snapshot "
+            f"{self.snapshot_id} before you write the rows again."
         )
 
 

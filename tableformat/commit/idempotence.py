@@ -48,10 +48,10 @@ def batch_name(application_id: str | None, batch_id: BatchId | None) -> BatchNam
         return None
     if application_id is None or not isinstance(application_id, str) or not application_id:
         raise InvalidArgumentError(
-            "batch_id needs application_id: text that names the writer and stays the same on retries."
+            "batch_id needs application_id: text that identifies the writer and stays the same on retries."
         )
     if batch_id is None:
-        raise InvalidArgumentError(f"application_id {application_id!r} needs batch_id, the name of this batch.")
+        raise InvalidArgumentError(f"application_id {application_id!r} needs batch_id, which identifies this batch.")
     if isinstance(batch_id, bool) or not isinstance(batch_id, int | str) or batch_id == "":
         raise InvalidArgumentError(f"batch_id must be a whole number or text, not {batch_id!r}.")
     return BatchName(application_id, batch_id)
@@ -121,7 +121,6 @@ def _parse(name: str, text: str) -> AppliedBatch:
             raise TypeError(f"batch-id {batch_id!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidArgumentError(
-            f"table property {name!r} holds {text!r}, which is no record of a batch. Remove the property to forget "
-            "the writer."
+            f"table property {name!r} is not a valid batch record: {text!r}. Remove the property to forget the writer."
         ) from error
     return AppliedBatch(batch_id, snapshot_id, time_ms)

@@ -117,7 +117,7 @@ def _of_what_is_there(update: TableUpdate, metadata: TableMetadata) -> TableUpda
 def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
     """Add a snapshot, whose sequence number and row ids are the next ones (`refuse_stale_snapshots`)."""
     if snapshot_by_id(metadata, snapshot.snapshot_id) is not None:
-        raise CommitFailedException(f"the table has a snapshot {snapshot.snapshot_id} already")
+        raise CommitFailedException(f"the table already has a snapshot {snapshot.snapshot_id}")
     changes: dict[str, Any] = {
         "snapshots": [*metadata.snapshots, snapshot],
         # A staged conversion has the time of its source (SV-3).
@@ -158,8 +158,9 @@ def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> No
     """Raise SnapshotNotFoundError if a ref is set to a snapshot that has expired since the table was loaded."""
     if isinstance(update, SetSnapshotRefUpdate) and snapshot_by_id(metadata, update.snapshot_id) is None:
         raise SnapshotNotFoundError(
-            f"{update.ref_name!r} cannot be set to snapshot {update.snapshot_id}: the table does not have it (any "
-            "more). Nothing was changed. refresh() moves the handle to the newest state, history() lists its snapshots."
+            f"{update.ref_name!r} cannot be set to snapshot {update.snapshot_id}: the table does not have this "
+            "snapshot, or it has expired. Nothing was changed. refresh() moves the handle to the newest state; "
+            "history() lists its snapshots."
         )
 
 
@@ -190,7 +191,7 @@ def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) 
                 f"sequence number {snapshot.sequence_number} is taken; the table is at {base.last_sequence_number}"
             )
         if isinstance(base, TableMetadataV3) and snapshot.first_row_id is None:
-            raise CommitFailedException("the table was upgraded to version 3, whose snapshots assign row ids")
+            raise CommitFailedException("the table was upgraded to format version 3, whose snapshots assign row ids")
         if isinstance(base, TableMetadataV3) and (snapshot.first_row_id or 0) < (base.next_row_id or 0):
             raise CommitFailedException(f"row id {snapshot.first_row_id} is taken; the table is at {base.next_row_id}")
 

@@ -98,7 +98,7 @@ class PostgresPlace:
         try:
             connection = _queueing_engine(self._engine).raw_connection()
         except errors as error:
-            raise OSError(f"no connection to queue on: {error}") from error
+            raise OSError(f"could not connect for the commit queue: {error}") from error
         try:
             # One query, evaluated from left to right. The setting is valid until the end of the transaction.
             connection.cursor().execute(
@@ -108,9 +108,9 @@ class PostgresPlace:
         except errors as error:
             connection.close()
             if _code(error) != _NOT_AVAILABLE:
-                raise OSError(f"no advisory lock: {error}") from error
+                raise OSError(f"could not take the advisory lock: {error}") from error
             logger.warning(
-                "waited %s s for each writer before, and goes on to commit without the turn", round(patience_seconds, 3)
+                "waited %s s for each earlier writer; committing without the lock", round(patience_seconds, 3)
             )
             return
         except BaseException:

@@ -105,7 +105,7 @@ def history_to_publish(metadata: TableMetadata) -> set[int]:
     needed: set[int] = set()
     for branch, base_id in publish_bases(metadata).items():
         base = snapshot_by_id(metadata, base_id)
-        assert base is not None, "publishing starts from a snapshot that is there"
+        assert base is not None, "publishing starts from an existing snapshot"
         line = ancestors(metadata, snapshot_by_id(metadata, metadata.refs[branch].snapshot_id))
         since = list(_until(line, base.sequence_number or 0))
         if RANGE_PARTITIONS in metadata.properties or any(_said_by(each, COVERAGE_DROPPED) for each in since):
@@ -132,7 +132,7 @@ def check_publish_target(change: TableChange, metadata: TableMetadata, ref: str)
     sources = published_to(metadata, ref)
     if sources:
         raise InvalidArgumentError(
-            f"branch {ref!r} is what branch {sources[0]!r} is published to, so only appends are committed to it: "
-            f"deletes and rewrites there could not be carried to {sources[0]!r}. Make the change on {sources[0]!r} and "
-            f"publish it, or remove the table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
+            f"branch {ref!r} is the publish target of branch {sources[0]!r}, so it accepts only appends: deletes and "
+            f"rewrites could not be carried over to {sources[0]!r}. Make the change on {sources[0]!r} and publish "
+            f"it, or remove the table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
         )

@@ -35,8 +35,8 @@ def refuse_read_only(iceberg: IcebergTable) -> None:
     (CP-25), and the error of the catalog itself (LK-4, LK-5)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(
-            "this table was read from its metadata file without a catalog: it is read-only. "
-            "catalog.register_table() puts it into one."
+            "this table was read from its metadata file without a catalog, so it is read-only. Call "
+            "catalog.register_table() to add it to a catalog."
         )
     refuse_table_of_another_lake(iceberg.catalog, iceberg)
 

@@ -25,6 +25,6 @@ def refuse_nulls_of_before(added: Sequence[DataFile], written_under: Schema, now
         if unfit:
             raise CommitConflictError(
                 f"column {field.name!r} of {table} was made required while rows were written, and {len(unfit)} data "
-                f"files may have nulls in it ({', '.join(unfit[:3])}). Nothing was changed. Run the operation again; "
-                "rows without a value are refused."
+                f"files may contain nulls in it ({', '.join(unfit[:3])}). Nothing was changed. Run the operation "
+                "again; it rejects rows without a value."
             )

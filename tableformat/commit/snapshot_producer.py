@@ -109,7 +109,7 @@ class SnapshotProducer:
     def _produced(self, base: SnapshotView, change: TableChange, timestamp_ms: int | None) -> Snapshot:
         change = with_vectors_of_removed_data(change, base)
         metadata = base.metadata
-        assert not isinstance(metadata, TableMetadataV1), "v1 tables are refused before (`check_writable`)"
+        assert not isinstance(metadata, TableMetadataV1), "v1 tables are rejected earlier (`check_writable`)"
         sequence_number = metadata.last_sequence_number + 1
         removed = self._without(base, change)
         carried = [manifest for manifest in removed if _live_count(manifest) > 0 or self._is_own(manifest)]
@@ -203,7 +203,7 @@ class SnapshotProducer:
         if missing:
             path = min(path for path, _ in missing)
             raise CommitConflictError(
-                f"{len(missing)} files that the change removes are not in the table, among them {path}. Nothing was "
+                f"{len(missing)} files that the change removes are not in the table, including {path}. Nothing was "
                 "changed. Run the operation again."
             )
         for spec_id, of_spec in emptied.items():
@@ -263,8 +263,8 @@ class SnapshotProducer:
         metadata = base.metadata
         if spec_id not in metadata.specs():
             raise CommitConflictError(
-                f"the files were written for partition spec {spec_id}, which an expiry with "
-                "clean_expired_metadata removed since. Nothing was changed. Load the table again, and write them anew."
+                f"the files were written for partition spec {spec_id}, which an expiry with clean_expired_metadata "
+                "has removed. Nothing was changed. Reload the table and write the files again."
             )
         key = (*reuse_key, content, spec_id, metadata.format_version)
         if key not in self._reusable:

@@ -56,7 +56,7 @@ def check_snapshot_properties(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
             raise InvalidArgumentError(
-                f"snapshot_properties cannot set {name!r}: the commit computes it. Use another name."
+                f"snapshot_properties cannot set {name!r}, because the commit computes it. Use another name."
             )
 
 
@@ -66,8 +66,8 @@ def check_own_names(properties: Mapping[str, str]) -> None:
     for name in properties:
         if isinstance(name, str) and name.startswith(_OWN_PREFIX):
             raise InvalidArgumentError(
-                f"snapshot_properties cannot set {name!r}: names that begin with {_OWN_PREFIX!r} say what the library "
-                "did, and it goes by them. Use another name."
+                f"snapshot_properties cannot set {name!r}: names that begin with {_OWN_PREFIX!r} are reserved for "
+                "this library. Use another name."
             )
 
 

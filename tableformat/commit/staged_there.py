@@ -29,7 +29,7 @@ def check_staged_there(change: TableChange, table: IcebergTable, subject: str) -
     gone = files_gone(table.io, staged)
     if gone:
         raise StorageError(
-            f"{len(gone)} of the files that were written for {subject} are gone, among them {gone[0]}: the lake was "
-            "replaced by another one meanwhile. Nothing was changed. Run the operation again.",
+            f"{len(gone)} of the files written for {subject} do not exist any more, including {gone[0]}: the lake "
+            "was replaced by another one. Nothing was changed. Run the operation again.",
             nothing_changed=True,
         )

@@ -270,7 +270,8 @@ def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -
     kinds = {delete.kind for delete in change.added_delete_files}
     if version not in (2, 3):
         raise UnsupportedFeatureError(
-            f"{subject} has format version {version}; upgrade it to version 2 to write to it."
+            f"{subject} has format version {version}, which is read-only here. Upgrade the table to version 2 to "
+            "write to it."
         )
     if version == 2 and DeleteKind.DELETION_VECTOR in kinds:
         raise UnsupportedFeatureError(
@@ -278,7 +279,7 @@ def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -
         )
     if version == 3 and DeleteKind.POSITION in kinds:
         raise UnsupportedFeatureError(
-            f"{subject} has format version 3, which takes no new position delete files; write deletion vectors."
+            f"{subject} has format version 3, which does not accept new position delete files; write deletion vectors."
         )
     if change.added_data_files:
         range_partitions_of(metadata.properties, metadata.schema())

@@ -56,7 +56,7 @@ def commit_together(catalog: Catalog, requests: Sequence[TableRequest]) -> list[
     check_commits_together(catalog)
     if isinstance(catalog, CommitsTogether):
         return catalog.commit_tables(requests)
-    assert is_rest(catalog), "any other catalog was refused"
+    assert is_rest(catalog), "other catalogs were rejected"
     from tableformat.commit.rest_transaction import commit_tables
 
     return commit_tables(catalog, requests)

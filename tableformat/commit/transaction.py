@@ -251,7 +251,9 @@ class _Commit:
             except Exception as unseen:
                 # The error of an unreachable service has one line; an unexpected error is logged with its traceback.
                 told = None if isinstance(unseen, StorageError) else unseen
-                logger.warning("cannot see whether the commit to %s happened: %s", self._subject, unseen, exc_info=told)
+                logger.warning(
+                    "could not check whether the commit to %s was applied: %s", self._subject, unseen, exc_info=told
+                )
                 continue
             landed = self._landed(seen)
             if landed is not None:
@@ -271,13 +273,13 @@ class _Commit:
         metadata_of = {table.metadata.table_uuid: table.metadata for table in seen}
         for each in sent:
             metadata, snapshot = metadata_of[each.planned.table.metadata.table_uuid], each.snapshot
-            assert snapshot is not None, "parts without a snapshot are not looked for"
+            assert snapshot is not None, "parts without a snapshot are not searched for"
             if last_sequence_number(metadata) >= (snapshot.sequence_number or 0):
                 # Another ref took the sequence number; some catalogs report this as a generic error. If the request is
                 # applied after all, the snapshot id and the asserted head prevent a second commit.
-                raise CommitFailedException(f"sequence number {snapshot.sequence_number} was taken") from error
+                raise CommitFailedException(f"sequence number {snapshot.sequence_number} was already used") from error
             if refused and metadata.format_version >= 3 and snapshot.first_row_id is None:
-                raise CommitFailedException("the table was upgraded to version 3 meanwhile") from error
+                raise CommitFailedException("the table was upgraded to format version 3 concurrently") from error
 
     def _load(self) -> list[Table]:
         return [part.load() for part in self._parts]

@@ -27,17 +27,17 @@ def check_unchanged(scope: UnchangedScope, head: SnapshotView, subject: str) -> 
     steps = _steps_since(head, scope.snapshot_id)
     if steps is None:
         raise ScopeChangedError(
-            f"the operation on {subject} is allowed only if its rows are unchanged since snapshot {scope.snapshot_id}, "
-            "and the history of the branch does not lead back to that snapshot: it has expired, or the branch was "
-            "moved. Nothing was changed. Read the rows again, and name the snapshot that was read."
+            f"the operation on {subject} requires that its rows are unchanged since snapshot {scope.snapshot_id}, "
+            "but this snapshot is not in the history of the branch: it has expired, or the branch was moved. Nothing "
+            "was changed. Read the rows again, and pass the snapshot that you read."
         )
     came = list(_files_that_came(scope, head, steps))
     if came:
         more = f" and {len(came) - _SHOWN} more files" if len(came) > _SHOWN else ""
         raise ScopeChangedError(
-            f"the operation on {subject} is allowed only if its rows are unchanged since snapshot {scope.snapshot_id}, "
-            f"and {', '.join(came[:_SHOWN])}{more} came since and may hold rows in its scope. Nothing was changed. "
-            "Read the rows again, and name the snapshot that was read."
+            f"the operation on {subject} requires that its rows are unchanged since snapshot {scope.snapshot_id}, "
+            f"but {', '.join(came[:_SHOWN])}{more} was added since then and may hold rows in its scope. Nothing was "
+            "changed. Read the rows again, and pass the snapshot that you read."
         )
 
 

@@ -59,7 +59,7 @@ PROGRESS_KEYS: Final = (
         names=frozenset({"mz-sink-id", "mz-frontier", "mz-sink-version"}),
     ),
     ProgressKeys(
-        "AutoMQ's table topics: TableCoordinator, which asks the current snapshot alone",
+        "AutoMQ's table topics: TableCoordinator, which requests only the current snapshot",
         names=frozenset({"automq.commit.id", "automq.watermark"}),
     ),
 )

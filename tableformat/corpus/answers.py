@@ -78,11 +78,11 @@ def judge(case: WrittenCase, answer: Answer) -> CaseResult:
     names = list(case.columns)
     columns = next((list(row) for row in answer.rows if not _has_columns(row, names)), None)
     if columns is not None:
-        return CaseResult(Verdict.WRONG, shortened(f"a row of the columns {columns}, not {names}"))
+        return CaseResult(Verdict.WRONG, shortened(f"a row has the columns {columns}, not {names}"))
     try:
         found = _counted(answer.rows, schema, names)
     except (ValueError, TypeError, ArithmeticError, AttributeError) as error:
-        return CaseResult(Verdict.WRONG, shortened(f"a value that is not of its column's type: {error!r}"))
+        return CaseResult(Verdict.WRONG, shortened(f"a value does not have the type of its column: {error!r}"))
     expected = _counted(case.rows, schema, names)
     if found == expected:
         return CaseResult(Verdict.RIGHT)

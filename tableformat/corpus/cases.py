@@ -55,7 +55,9 @@ def read_cases(corpus: Path | None = None) -> list[CorpusCase]:
     directory = corpus if corpus is not None else specification_directory() / "corpus"
     files = sorted(directory.glob("*.json"))
     if not files:
-        raise InvalidArgumentError(f"no cases in {directory}: it has no .json files. specs/corpus of a clone has them.")
+        raise InvalidArgumentError(
+            f"no cases in {directory}: it has no .json files. A clone of the repository has them in specs/corpus."
+        )
     found = [
         case for file in files for stated in json.loads(file.read_text("utf-8")) for case in _versions(file, stated)
     ]

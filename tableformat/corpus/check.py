@@ -48,10 +48,10 @@ class Reader:
             name, command = "", text
         words = tuple(word.replace("{readers}", str(READERS)) for word in shlex.split(command))
         if not words:
-            raise InvalidArgumentError(f"the reader {text!r} is no command: write NAME=COMMAND.")
+            raise InvalidArgumentError(f"the reader {text!r} is not a command: write NAME=COMMAND.")
         if len(words) == 1 and not separator and not Path(words[0]).exists() and "/" not in words[0]:
             raise UnknownOptionError(
-                words[0], OF_THIS_ENVIRONMENT, where="--reader, whose commands have arguments or a path"
+                words[0], OF_THIS_ENVIRONMENT, where="--reader, if its command has arguments or a path"
             )
         return cls(name or Path(words[0]).name, words)
 
@@ -112,11 +112,11 @@ def _require_a_reader(
     plain = [case for case in cases if not case.deletes and case.rows is not None]
     refuses_all = is_running and len(plain) > 1 and all(results[case.id].verdict is Verdict.REFUSED for case in plain)
     if cases and (refuses_all or not is_running):
-        told = "refused every table that has no deletes" if is_running else "answered for none of the tables"
+        told = "rejected every table without deletes" if is_running else "answered for none of the tables"
         shown = results[(plain if is_running else cases)[0].id].detail
         raise InvalidArgumentError(
-            f"the reader {reader.name} {told}: {shown} Its command is `{shlex.join(reader.command)}`; it gets paths of "
-            "metadata files and prints a line of JSON for each."
+            f"the reader {reader.name} {told}: {shown} Its command is `{shlex.join(reader.command)}`. The command "
+            "gets paths of metadata files and prints a line of JSON for each."
         )
 
 

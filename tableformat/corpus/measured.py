@@ -22,7 +22,7 @@ def read_measured(path: Path, cases: Sequence[WrittenCase]) -> list[ReaderResult
     missing = [case.id for case in cases if case.id not in by_case]
     if missing:
         raise InvalidArgumentError(
-            f"{path} has no results for {len(missing)} cases, such as {missing[0]}: they came after it was written. "
+            f"{path} has no results for {len(missing)} cases, such as {missing[0]}, which are newer than the file. "
             "Run its readers again."
         )
     return [

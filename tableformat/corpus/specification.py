@@ -22,6 +22,6 @@ def specification_directory(corpus: Path | None = None) -> Path:
         if (directory / RULE_DOCUMENTS[0]).is_file():
             return directory
     raise NotFoundError(
-        f"no specification at {' or '.join(map(str, candidates))}: its documents of rules stand beside the directory "
-        "of cases. Name a directory of cases that has them, specs/corpus of a clone, with --corpus."
+        f"no specification at {' or '.join(map(str, candidates))}: its rule documents are expected next to the "
+        "directory of cases. Pass a directory of cases that has them, such as specs/corpus of a clone, with --corpus."
     )

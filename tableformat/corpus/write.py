@@ -87,7 +87,7 @@ def write_corpus(
     """
     directory = directory.resolve()
     if directory.exists() and any(directory.iterdir()):
-        raise InvalidArgumentError(f"{directory} is not empty: the corpus is written into a new directory.")
+        raise InvalidArgumentError(f"{directory} is not empty: the corpus must be written into a new directory.")
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     with open_catalog(str(directory / _TABLES)) as catalog:
@@ -108,7 +108,9 @@ def read_written(directory: Path) -> list[WrittenCase]:
     directory = directory.resolve()
     files = [path for part in (ICEBERG, RANGE_DELETES) for path in sorted((directory / part).rglob("*.json"))]
     if not files:
-        raise InvalidArgumentError(f"{directory} holds no written corpus. `tableformat corpus write` makes one.")
+        raise InvalidArgumentError(
+            f"{directory} does not contain a corpus. Create one with `tableformat corpus write`."
+        )
     return [_from_dict(json.loads(path.read_text("utf-8")), directory) for path in files]
 
 

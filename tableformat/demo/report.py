@@ -73,7 +73,7 @@ class DemoReport:
         figures.add_column(justify="right")
         for name, value in self._figures():
             figures.add_row(name, value)
-        seconds = RichTable(title="Seconds a step", title_justify="left", box=None, padding=(0, 2, 0, 0))
+        seconds = RichTable(title="Seconds per step", title_justify="left", box=None, padding=(0, 2, 0, 0))
         seconds.add_column("step")
         seconds.add_column("seconds", justify="right")
         for step, spent in self.step_seconds.items():

@@ -51,7 +51,7 @@ def run_demo(
     report = DemoReport(writer=writer, directory=str(directory), batch_count=plan.batch_count)
     job = _Job(directory, plan, report, console)
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / MARKER).write_text("A demo of tableformat made this directory. The next one removes it.\n")
+    (directory / MARKER).write_text("This directory was created by a demo of tableformat. The next demo removes it.\n")
     with job.step("make messages"):
         report.message_count = write_messages(directory / "messages", plan)
     catalog = open_catalog(str(directory / "lake"))
@@ -187,7 +187,7 @@ def _choose_writer(writer: str, console: Console) -> str:
         return "spark"
     if writer == "spark":
         raise InvalidArgumentError(f"Spark cannot run here. {missing}")
-    told = Text.assemble(("Spark is left out, the local writer does the same job.", "yellow"), f" {missing}")
+    told = Text.assemble(("Spark is skipped; the local writer does the same work.", "yellow"), f" {missing}")
     console.print(told, highlight=False)
     return "local"
 
@@ -212,8 +212,8 @@ def _clear(directory: Path) -> None:
     foreign = found - {"messages", "checkpoint", "lake", MARKER}
     if foreign or (found and MARKER not in found):
         raise InvalidArgumentError(
-            f"{directory} holds {', '.join(sorted(foreign or found))}, which no demo made: nothing was removed. Choose "
-            f"another directory{_elsewhere(directory)}."
+            f"{directory} contains {', '.join(sorted(foreign or found))}, which was not created by a demo. Nothing "
+            f"was removed. Choose another directory{_elsewhere(directory)}."
         )
     shutil.rmtree(directory)
 

@@ -38,8 +38,8 @@ def render_plan(result: CompactResult, metadata: TableMetadata, name: str, comma
     plan, removed = result.plan, _removed(result)
     assert plan is not None, "a dry run has a plan"
     if not plan.groups:
-        why = _left_out(plan) if plan.left_out else f"{text.counted(plan.data_file_count, 'data file')} looked at."
-        dead = f"\n{removed} would leave: {command}" if removed else ""
+        why = _left_out(plan) if plan.left_out else f"{text.counted(plan.data_file_count, 'data file')} checked."
+        dead = f"\n{removed} would be dropped: {command}" if removed else ""
         return Text(f"{name}: nothing to compact; {why}{dead}")
     partitions = _partition_texts(plan, metadata)
     columns = [
@@ -61,9 +61,9 @@ def render_plan(result: CompactResult, metadata: TableMetadata, name: str, comma
         f"{text.counted(plan.rewritten_data_files_count, 'data file')} of {plan.data_file_count:,} would become "
         f"{outputs:,}, reading {text.size(plan.rewritten_bytes)}.",
         *([_left_out(plan)] if plan.left_out else []),
-        *([f"{removed} would leave."] if removed else []),
-        "`saves` is what reading costs less for each byte rewritten.",
-        f"Run it: {command}",
+        *([f"{removed} would be dropped."] if removed else []),
+        "`saves` is the reduction of read cost per rewritten byte.",
+        f"To run it: {command}",
     ]
     title = Text(f"{name}: dry run, nothing was changed.", style="bold")
     return Group(title, Text(), grid(columns, rows), Text(), Text("\n".join(told)))
@@ -77,13 +77,13 @@ def render_compaction(result: CompactResult, name: str) -> RenderableType:
     rows: list[tuple[str, str | Text]] = [
         ("data files", f"{result.rewritten_data_files_count:,} became {result.added_data_files_count:,}"),
         ("bytes", f"{text.size(result.rewritten_bytes)} read, {text.size(result.written_bytes)} written"),
-        ("rows", f"{text.count(result.deleted_row_count)} deleted ones left out"),
-        ("deletes out", removed or "none"),
+        ("rows", f"{text.count(result.deleted_row_count)} deleted ones dropped"),
+        ("deletes dropped", removed or "none"),
         ("commits", f"{result.commit_count:,}, of {text.counted(result.group_count, 'group')}"),
     ]
     if result.failed_group_count:
-        gave_up = f"{text.counted(result.failed_group_count, 'group')} met commits of others; run it again"
-        rows.append(("given up", Text(gave_up, style="yellow")))
+        gave_up = f"{text.counted(result.failed_group_count, 'group')} conflicted with other commits; run it again"
+        rows.append(("not committed", Text(gave_up, style="yellow")))
     if result.not_dropped_because:
         rows.append(("dead deletes kept", Text(result.not_dropped_because, style="yellow")))
     rows += [("snapshot", str(result.snapshot_id)), ("time", text.seconds(result.duration_seconds))]
@@ -114,7 +114,7 @@ def _partition_texts(plan: CompactionPlan, metadata: TableMetadata) -> list[str]
 
 def _left_out(plan: CompactionPlan) -> str:
     size = text.size(sum(group.rewritten_bytes for group in plan.left_out))
-    return f"{text.counted(len(plan.left_out), 'more group')} of {size} left out by --max-rewritten-bytes."
+    return f"{text.counted(len(plan.left_out), 'more group')} of {size} omitted because of --max-rewritten-bytes."
 
 
 def _removed(result: CompactResult) -> str:

@@ -26,7 +26,7 @@ def render_explanation(explanation: ScanExplanation, *, title: str, location: st
         parts += [Text(), _files(explanation.files[:LISTED_FILES], location)]
     if len(explanation.files) > LISTED_FILES:
         left = len(explanation.files) - LISTED_FILES
-        parts.append(Text(f"and {text.counted(left, 'more file')}; --output json has all.", QUIET_STYLE))
+        parts.append(Text(f"and {text.counted(left, 'more file')}; --output json lists all.", QUIET_STYLE))
     return Group(*parts)
 
 

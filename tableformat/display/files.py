@@ -238,8 +238,8 @@ def path_that_ends(text: str, paths: Sequence[str]) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InvalidArgumentError(f"{text!r} is the end of {len(found)} data files. Give more of the path.")
+        raise InvalidArgumentError(f"{text!r} is the end of {len(found)} data files. Pass more of the path.")
     names = {path.rsplit("/", 1)[-1]: path for path in paths}
     near = difflib.get_close_matches(text.rsplit("/", 1)[-1], names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else " `tableformat files` lists them."
-    raise InvalidArgumentError(f"{text!r} is no data file of this snapshot.{hint}")
+    raise InvalidArgumentError(f"{text!r} is not a data file of this snapshot.{hint}")

@@ -95,7 +95,7 @@ def _deletes(kinds: tuple[DeleteFileCounts, ...], dead_count: int) -> Renderable
     table = grid(columns, rows)
     if not dead_count:
         return table
-    return Group(table, Text(f"{dead_count:,} of them match nothing any more", style=QUIET_STYLE))
+    return Group(table, Text(f"{dead_count:,} of them no longer match any row", style=QUIET_STYLE))
 
 
 def _to_do(health: TableHealth) -> RenderableType:

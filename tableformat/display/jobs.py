@@ -99,7 +99,7 @@ def _retained(result: ApplyRetentionResult, name: str) -> RenderableType:
 
 def _merged(result: MergeRangeDeletesResult, name: str) -> RenderableType:
     if not result.removed_range_delete_files_count:
-        return Text(f"{name}: range delete files are as few as they can be; nothing to merge.")
+        return Text(f"{name}: the number of range delete files is already minimal; nothing to merge.")
     files = f"{result.removed_range_delete_files_count:,} became {result.added_range_delete_files_count:,}"
     spans = f"{result.removed_spans_count:,} became {result.added_spans_count:,}"
     return _page(result, name, "range deletes merged", [("range delete files", files), ("spans", spans)])
@@ -107,7 +107,7 @@ def _merged(result: MergeRangeDeletesResult, name: str) -> RenderableType:
 
 def _position_deletes(result: RewritePositionDeleteFilesResult, name: str) -> RenderableType:
     if not result.rewritten_delete_files_count:
-        return Text(f"{name}: position deletes lie together; nothing to rewrite.")
+        return Text(f"{name}: position deletes are already compact; nothing to rewrite.")
     files = f"{result.rewritten_delete_files_count:,} became {result.added_delete_files_count:,}"
     size = f"{text.size(result.rewritten_bytes)} before"
     return _page(result, name, "position deletes rewritten", [("files", files), ("size", size)])
@@ -133,7 +133,7 @@ def _manifests(result: RewriteManifestsResult, name: str) -> RenderableType:
 
 def _published(result: PublishResult, name: str) -> RenderableType:
     if result.snapshot_id == result.previous_snapshot_id and not result.dry_run:
-        return Text(f"{name}: {result.target} has all of {result.source} already; nothing to publish.")
+        return Text(f"{name}: {result.target} already has all of {result.source}; nothing to publish.")
     deletes = (
         f"{result.removed_equality_delete_files_count:,} equality and {result.removed_range_delete_files_count:,} "
         f"range delete files; {text.counted(result.converted_rows_count, 'row')} deleted"
@@ -172,10 +172,10 @@ def expiry_rows(result: ExpireResult) -> Rows:
 
 
 def _removed(result: RemoveOrphanFilesResult, name: str) -> RenderableType:
-    rows: Rows = [("looked at", text.counted(result.listed_files_count, "file"))]
+    rows: Rows = [("checked", text.counted(result.listed_files_count, "file"))]
     if result.recent_files_count:
         recent = text.counted(result.recent_files_count, "file")
-        rows.append(("too young", f"{recent} that nothing names may belong to a commit in flight"))
+        rows.append(("too young", f"{recent} without a reference may belong to a pending commit"))
     if result.ignored_entries:
         rows.append(("not the table's", ", ".join(result.ignored_entries[:_LISTED])))
     locations = result.orphan_file_locations
@@ -190,10 +190,10 @@ def _removed(result: RemoveOrphanFilesResult, name: str) -> RenderableType:
 def _left_behind(result: ExpireResult | RemoveOrphanFilesResult) -> Rows:
     rows: Rows = []
     if count := len(result.undeleted_file_locations):
-        told = f"{text.counted(count, 'file')} stayed because the store did not let go; remove-orphan-files tries again"
+        told = f"{text.counted(count, 'file')} could not be removed from storage; remove-orphan-files tries again"
         rows.append(("not removed", Text(told, style="yellow")))
     if count := len(result.foreign_file_locations):
-        told = f"{text.counted(count, 'file')} outside of the table's directories stayed; --output json lists them"
+        told = f"{text.counted(count, 'file')} outside the table's directories were kept; --output json lists them"
         rows.append(("foreign", Text(told, style="yellow")))
     return rows
 

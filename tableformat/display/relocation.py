@@ -19,7 +19,7 @@ def render_relocation(result: RelocateResult) -> RenderableType:
         Column("files rewritten", is_number=True),
         Column("copied", is_number=True),
         Column("size", is_number=True),
-        Column("there already", is_number=True),
+        Column("already present", is_number=True),
     ]
     rows = [
         [
@@ -42,6 +42,6 @@ def _sentences(result: RelocateResult) -> Iterator[str]:
     else:
         yield f"{tables} relocated to {result.target}."
     if result.unchanged_tables:
-        yield f"There already: {', '.join(result.unchanged_tables)}."
+        yield f"Already present: {', '.join(result.unchanged_tables)}."
     if result.forgotten_tables:
-        yield f"Names dropped, their files stay: {', '.join(result.forgotten_tables)}."
+        yield f"Names dropped, files kept: {', '.join(result.forgotten_tables)}."

@@ -25,15 +25,15 @@ def commit_dict(result: CommitResult) -> dict[str, Any]:
 def commit_text(result: CommitResult) -> str:
     """One sentence: the committed changes, those that a dry run found, or that nothing was committed."""
     if result.already_applied:
-        return "This batch was committed before; nothing was changed."
-    stale = f"{text.counted(result.stale_row_count, 'stale row')} left out" if result.stale_row_count else ""
+        return "This batch was already committed; nothing was changed."
+    stale = f"{text.counted(result.stale_row_count, 'stale row')} skipped" if result.stale_row_count else ""
     if result.dry_run:
         return (
             f"Dry run: {text.counted(result.deleted_row_count or 0, 'row')} would be deleted and "
             f"{text.counted(result.added_row_count, 'row')} added{', ' if stale else ''}{stale}; nothing was changed."
         )
     if result.written_bytes == 0:
-        return f"Nothing to change; {stale + '; ' if stale else ''}no snapshot was made."
+        return f"Nothing to change; {stale + '; ' if stale else ''}no snapshot was created."
     changes = []
     if result.added_row_count:
         changes.append(f"{text.counted(result.added_row_count, 'row')} added")
@@ -77,8 +77,8 @@ def render_conversion(result: ConvertResult, name: str) -> RenderableType:
         ("rows", f"{text.count(result.deleted_row_count)} newly deleted by position"),
         (
             "data files",
-            f"{result.resolved_data_files_count:,} looked at, {result.clean_data_files_count:,} cleared by bounds, "
-            f"{result.removed_data_files_count:,} without a live row taken out",
+            f"{result.resolved_data_files_count:,} searched, {result.clean_data_files_count:,} ruled out by bounds, "
+            f"{result.removed_data_files_count:,} without live rows removed",
         ),
     ]
     if not result.dry_run:

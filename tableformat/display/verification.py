@@ -30,7 +30,7 @@ def render_verification(
         parts += [Text(), Text(f"{verb} {text.counted(len(proofs), 'delete file')}", style="bold")]
         parts += [Text(f"- {location}: {proof}") for location, proof in proofs]
     if not result.findings:
-        return Group(*parts, Text(), Text("Nothing is wrong.", style="bold green"))
+        return Group(*parts, Text(), Text("No problems found.", style="bold green"))
     ordered = sorted(result.findings, key=lambda each: (each.severity is Severity.WARNING, each.kind))
     for _, found in groupby(ordered, key=lambda each: each.kind):
         parts += [Text(), *_of_one_kind(list(found))]
@@ -39,7 +39,7 @@ def render_verification(
 
 def _figures(result: VerifyResult) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
-        ("looked at", f"{text.counted(result.snapshot_count, 'snapshot')} in {result.duration_seconds:.1f} s"),
+        ("checked", f"{text.counted(result.snapshot_count, 'snapshot')} in {result.duration_seconds:.1f} s"),
         (
             "files",
             f"{text.counted(result.manifest_count, 'manifest')}, {text.counted(result.data_file_count, 'data file')}, "
@@ -50,7 +50,7 @@ def _figures(result: VerifyResult) -> list[tuple[str, str | Text]]:
         rows.append(("rows read", text.count(result.row_count)))
         if result.unchecksummed_file_count:
             unknown = text.counted(result.unchecksummed_file_count, "file")
-            rows.append(("no checksums", f"{unknown}: whether a value was changed there cannot be told"))
+            rows.append(("no checksums", f"{unknown}: changed values in these files cannot be detected"))
     return rows
 
 

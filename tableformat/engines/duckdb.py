@@ -116,7 +116,7 @@ def _check_attached(connection: object, catalog: object) -> None:
         )
     if not hasattr(connection, "extract_statements"):
         raise InvalidArgumentError(
-            f"connection must be one of DuckDB, such as duckdb.connect(), not {shown(connection)}."
+            f"connection must be a DuckDB connection, such as duckdb.connect(), not {shown(connection)}."
         )
 
 
@@ -207,7 +207,7 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
 
     statements = connection.extract_statements(text)
     if len(statements) != 1:
-        raise InvalidArgumentError(f"one statement is run at a time, and the text has {len(statements)}.")
+        raise InvalidArgumentError(f"only one statement can be run at a time, but the text has {len(statements)}.")
     (statement,) = statements
     changed = None
     if statement.type == duckdb.StatementType.INSERT:
@@ -257,7 +257,9 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
         for identifier in heads.list_tables(namespace):
             place = _place_of(identifier)
             if place in taken:
-                both = f"DuckDB does not tell the names {taken[place]} and {identifier} apart; rename one of the tables"
+                both = (
+                    f"DuckDB does not distinguish the names {taken[place]} and {identifier}; rename one of the tables"
+                )
                 _show_refusal(connection, _view_of(name, taken[place]), both)
                 shown.pop(taken[place], None)
                 continue
@@ -315,7 +317,7 @@ def _show_partitions(
     except TableFormatError as error:
         _show_refusal(connection, _view_of(name, identifier), str(error))
     else:
-        assert defined is not None, "the table has the property"
+        assert defined is not None, "the property exists"
         _show_table(connection, name, identifier, ListedPartitions(view, branch, defined))
 
 

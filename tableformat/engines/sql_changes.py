@@ -73,20 +73,20 @@ def refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
     if changed is None:
         return
     raise UnsupportedFeatureError(
-        f"{changed.verb} {changed.name} is not run on an attached catalog, of which DuckDB has views: "
-        f"{_INSTEAD[changed.verb.partition(' ')[0]]}"
+        f"{changed.verb} {changed.name} is not supported on an attached catalog, which DuckDB accesses through "
+        f"views: {_INSTEAD[changed.verb.partition(' ')[0]]}"
     )
 
 
 _INSTEAD: Final = {
-    "CREATE": "catalog.create_table() makes a table, and INSERT INTO fills it.",
-    "INSERT": "write INSERT INTO or INSERT OR REPLACE INTO.",
-    "UPDATE": "table.update(where, set={...}) changes rows.",
-    "DELETE": "write DELETE FROM table WHERE condition.",
-    "TRUNCATE": "DELETE FROM without WHERE takes all rows.",
-    "MERGE": "table.merge(source, on=...) changes, deletes and inserts rows.",
-    "DROP": "catalog.drop_table() takes a table out of the catalog.",
-    "ALTER": "table.update_schema() changes columns, catalog.rename_table() the name.",
+    "CREATE": "use catalog.create_table() to create a table and INSERT INTO to fill it.",
+    "INSERT": "use INSERT INTO or INSERT OR REPLACE INTO.",
+    "UPDATE": "use table.update(where, set={...}) to change rows.",
+    "DELETE": "use DELETE FROM table WHERE condition.",
+    "TRUNCATE": "use DELETE FROM without WHERE to delete all rows.",
+    "MERGE": "use table.merge(source, on=...) to change, delete and insert rows.",
+    "DROP": "use catalog.drop_table() to drop a table.",
+    "ALTER": "use table.update_schema() to change columns, catalog.rename_table() to change the name.",
 }
 
 
@@ -103,8 +103,8 @@ def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     place, table = target
     if conflict not in ("", "REPLACE"):
         raise UnsupportedFeatureError(
-            f"INSERT OR {conflict} into {table.name} is not supported. INSERT appends, INSERT OR REPLACE upserts; "
-            "table.merge() in Python says what becomes of each row."
+            f"INSERT OR {conflict} into {table.name} is not supported. INSERT appends, INSERT OR REPLACE upserts. "
+            "For other rules, use table.merge() in Python."
         )
     if read.took("AS"):
         read.identifier()
@@ -113,7 +113,9 @@ def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     if not by_name:
         read.took("BY", "POSITION")
     if read.next() not in QUERY_WORDS:
-        raise UnsupportedFeatureError(f"{read.rest()!r} is no query: rows come from SELECT, FROM, WITH or VALUES.")
+        raise UnsupportedFeatureError(
+            f"{read.rest()!r} is not a query: rows must come from SELECT, FROM, WITH or VALUES."
+        )
     rows = connection.sql(with_past_states(connection, read.rest()))
     fitting = _with_types_of(connection.sql(f"FROM {place}"), rows, columns, by_name=by_name, name=table.name)
     reader = fitting.to_arrow_reader()
@@ -134,8 +136,8 @@ def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
         where = parse_where(read.rest(), table.metadata.schema(), local_time=partial(_moment_of, connection))
     elif read.next() not in ("", ";"):
         raise UnsupportedFeatureError(
-            f"DELETE FROM {table.name} {read.rest()!r} is not supported: write DELETE FROM table WHERE condition. "
-            "table.merge() in Python deletes the rows that a query finds."
+            f"DELETE FROM {table.name} {read.rest()!r} is not supported. Use DELETE FROM table WHERE condition, or "
+            "table.merge() in Python to delete the rows that a query returns."
         )
     return table.delete(where)
 
@@ -151,8 +153,8 @@ def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str,
     state = attachments[connection][database].state
     if past := [f"{kind}={value!r}" for kind, value in state.items() if kind != "branch"]:
         raise UnsupportedFeatureError(
-            f"{table.name}: {database} is attached at {past[0]}, and no statement changes a state of the past. Attach "
-            "the catalog without it, or at a branch."
+            f"{table.name}: {database} is attached at {past[0]}, and earlier states cannot be changed. Attach the "
+            "catalog without it, or at a branch."
         )
     # A SELECT with the same condition is rejected too.
     refuse_alike_columns(table.schema, what=table.name)
@@ -175,7 +177,7 @@ def _column_list(read: StatementReader) -> list[str] | None:
     while read.took(","):
         columns.append(read.identifier())
     if not read.took(")"):
-        raise UnsupportedFeatureError("INSERT takes whole columns: a list of names in parentheses.")
+        raise UnsupportedFeatureError("INSERT requires whole columns: a list of names in parentheses.")
     return columns
 
 
@@ -187,11 +189,11 @@ def _with_types_of(
     wanted = rows.columns if by_name else columns or target.columns
     if len(wanted) != len(rows.columns):
         raise InvalidArgumentError(
-            f"INSERT INTO {name}: the query gives {len(rows.columns)} columns for {', '.join(wanted)}."
+            f"INSERT INTO {name}: the query returns {len(rows.columns)} columns for {', '.join(wanted)}."
         )
     unknown = [column for column in wanted if column.casefold() not in types]
     if unknown:
-        raise InvalidArgumentError(f"INSERT INTO {name}: there is no column {', '.join(unknown)}.")
+        raise InvalidArgumentError(f"INSERT INTO {name}: column {', '.join(unknown)} does not exist.")
     places = [f"c{place}" for place in range(len(wanted))]
     casts = []
     for column, place in zip(wanted, places, strict=True):

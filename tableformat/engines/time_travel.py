@@ -100,7 +100,7 @@ def _take_back(connection: DuckDBPyConnection, node: dict[str, Any]) -> bool:
         return False
     database, table = found
     view = table.at(**_state(connection, table, node["at_clause"]))
-    assert view.snapshot is not None, "a state that was asked for is a snapshot"
+    assert view.snapshot is not None, "the requested state is a snapshot"
     registered = dataset_name(database, f"{table.name}@{view.snapshot.snapshot_id}@{view.schema.schema_id}")
     attachment = attachments[connection][database]
     if registered not in attachment.past_states:
@@ -129,8 +129,8 @@ def _state(connection: DuckDBPyConnection, table: Table, clause: dict[str, Any])
         ref = table.metadata.refs.get(value)
         return {"tag" if ref is not None and ref.snapshot_ref_type == "tag" else "branch": value}
     raise InvalidArgumentError(
-        f"AT ({unit} => ...) of {table.name} names no snapshot: VERSION takes a snapshot id, or the name of a tag or a "
-        "branch in quotes, TIMESTAMP a time."
+        f"AT ({unit} => ...) of {table.name} is not a snapshot: VERSION requires a snapshot id, or the name of a tag "
+        "or branch in quotes; TIMESTAMP requires a time."
     )
 
 

@@ -171,6 +171,6 @@ def _rows(matrix: npt.NDArray[np.uint8]) -> pa.LargeBinaryArray:
 
 def _decimal_bytes(value: Decimal, column_type: DecimalType) -> bytes:
     unscaled = Fraction(value) * 10**column_type.scale
-    assert unscaled.denominator == 1, "literals of filters are fitted to the scale of their column"
+    assert unscaled.denominator == 1, "literals of filters are converted to the scale of their column"
     biased: int = unscaled.numerator + (1 << 127)
     return biased.to_bytes(_DECIMAL_BYTES, "big")

@@ -246,7 +246,7 @@ class FilterColumns:
             return _with(leaf, operator, ())
         if name in self._schema.column_names:
             raise InvalidPredicateError(
-                f"column {name!r} lies inside a list or a map: a filter looks at columns that have one value a row."
+                f"column {name!r} is inside a list or a map; a filter supports only columns with one value per row."
             )
         raise UnknownColumnError(name, self.names, where="the filter")
 
@@ -272,9 +272,9 @@ def _bind(expression: BooleanExpression, columns: FilterColumns) -> BoundFilter:
         return _bind_predicate(expression, columns)
     if isinstance(expression, (BoundPredicate, Not)):
         raise InvalidPredicateError(
-            f"{expression} is bound to a schema already; name columns instead, for example EqualTo('id', 1)."
+            f"{expression} is already bound to a schema; use column names instead, for example EqualTo('id', 1)."
         )
-    raise InvalidPredicateError(f"{expression!r} is not an expression that a scan can filter by.")
+    raise InvalidPredicateError(f"a scan cannot filter by the expression {expression!r}.")
 
 
 def _bind_predicate(predicate: UnboundPredicate, columns: FilterColumns) -> BoundFilter:
@@ -287,8 +287,8 @@ def _bind_predicate(predicate: UnboundPredicate, columns: FilterColumns) -> Boun
         return leaf if leaf.is_nullable else always(operator is Operator.NOT_NULL)
     if not isinstance(field.field_type, PrimitiveType):
         raise InvalidPredicateError(
-            f"column {name!r} of type {field.field_type} can only be asked for IS NULL and IS NOT NULL; "
-            "compare one of its fields."
+            f"column {name!r} of type {field.field_type} supports only IS NULL and IS NOT NULL; compare one of its "
+            "fields."
         )
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         if leaf.is_float:
@@ -308,7 +308,7 @@ def compare(leaf: Comparison, fitted: Fitted) -> BoundFilter:
         leaf.field.field_type, (StringType, BinaryType)
     ):
         raise InvalidPredicateError(
-            f"column {leaf.name!r} of type {leaf.field.field_type} has no prefix to compare with."
+            f"column {leaf.name!r} of type {leaf.field.field_type} does not support prefix comparisons."
         )
     if is_nan_value(fitted.floor):
         return _compare_with_nan(leaf)

@@ -119,7 +119,7 @@ def timestamp_nanos(text: str, *, zoned: bool) -> int:
         raise ValueError("more than nine digits after the point")
     moment = datetime.fromisoformat(_FRACTION.sub("", text, count=1).strip())
     if moment.tzinfo is not None and not zoned:
-        raise ValueError("the column has no time zone, the literal has one")
+        raise ValueError("the column has no time zone, but the literal has one")
     seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
     return seconds * 1_000_000_000 + int(digits.ljust(9, "0"))
 

@@ -101,7 +101,7 @@ class _Translation:
                 return AlwaysTrue() if value else AlwaysFalse()
             case {"Column": _}:
                 return EqualTo(term=self._column(node), value=literal(True))
-        raise self._refused("it is no comparison of a column with a value")
+        raise self._refused("it does not compare a column with a value")
 
     def _comparison(self, left: Any, op: str, right: Any) -> BooleanExpression:
         if "Literal" in left:
@@ -130,7 +130,7 @@ class _Translation:
                 return And(self._comparison(inputs[0], lower, inputs[1]), self._comparison(inputs[0], upper, inputs[2]))
             case {"StringExpr": "StartsWith"}:
                 return StartsWith(term=self._column(inputs[0]), value=literal(self._value(inputs[1])))
-        raise self._refused(f"the library cannot compute {json.dumps(function)}")
+        raise self._refused(f"the function {json.dumps(function)} is not supported")
 
     def _refuse_rounding(self, column: Reference, values: Sequence[Any]) -> None:
         """A 64-bit number and a column of floats: Polars compares the exact number, a filter the nearest float."""
@@ -139,7 +139,9 @@ class _Translation:
             return
         for value in values:
             if isinstance(value, float) and math.isfinite(value) and nearest_float(value) != value:
-                raise self._refused(f"{value} is no float of 32 bits, as the column has them; give pl.Float32 values")
+                raise self._refused(
+                    f"{value} is not a 32-bit float like the values of the column; use pl.Float32 values"
+                )
 
     def _column(self, node: Any) -> Reference:
         return Reference(self._path(node))
@@ -150,18 +152,20 @@ class _Translation:
                 return name
             case {"Function": {"input": [struct], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
                 return f"{self._path(struct)}.{name}"
-        raise self._refused("one side of each comparison is a column, and nothing is computed from it")
+        raise self._refused("one side of each comparison must be a column, without a computation")
 
     def _value(self, node: Any) -> Any:
         match node:
             case {"Literal": {"Dyn": dict(typed)} | {"Scalar": dict(typed)}} if len(typed) == 1:
                 ((kind, value),) = typed.items()
                 return self._literal(kind, value)
-        raise self._refused("the other side of each comparison is a value")
+        raise self._refused("the other side of each comparison must be a value")
 
     def _literal(self, kind: str, value: Any) -> Any:
         if value is None or kind == "Null":
-            raise self._refused("nothing equals null, and NaN is written as infinity is; use is_null() or is_nan()")
+            raise self._refused(
+                "nothing equals null, and NaN is indistinguishable from infinity here; use is_null() or is_nan()"
+            )
         if kind in _PLAIN:
             return value
         match kind, value:
@@ -176,7 +180,7 @@ class _Translation:
             case "Datetime", [ticks, str(unit), zone] if ticks * _NANOSECONDS.get(unit, 1) % 1000 == 0:
                 epoch = datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)
                 return epoch + timedelta(microseconds=ticks * _NANOSECONDS[unit] // 1000)
-        raise self._refused(f"a value of type {kind} is none that a column is compared with")
+        raise self._refused(f"a value of type {kind} cannot be compared with a column")
 
     def _values(self, node: Any) -> list[Any]:
         match node:
@@ -184,9 +188,9 @@ class _Translation:
                 with ipc.open_stream(bytes(stored)) as stream:
                     values = stream.read_all().column(0)
                 if not len(values) or values.null_count or pa.types.is_nested(values.type):
-                    raise self._refused("is_in takes at least one value, none of them null or nested")
+                    raise self._refused("is_in requires at least one value, and none may be null or nested")
                 return list(self._in_microseconds(values).to_pylist())
-        raise self._refused("is_in takes values")
+        raise self._refused("is_in requires values")
 
     def _in_microseconds(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Python's values and PyIceberg's literals have no nanoseconds."""
@@ -196,10 +200,10 @@ class _Translation:
         try:
             return values.cast(pa.time64("us") if is_time else pa.timestamp("us", values.type.tz))
         except pa.ArrowInvalid:
-            raise self._refused("values of nanoseconds are none that a column is compared with") from None
+            raise self._refused("nanosecond values cannot be compared with a column") from None
 
     def _refused(self, why: str) -> InvalidPredicateError:
         return InvalidPredicateError(
-            f"the Polars expression {self._text} cannot be a filter: {why}. Compare columns with values under &, | and "
-            "~, write the filter as SQL text, or read more and filter in Polars."
+            f"the Polars expression {self._text} cannot be used as a filter: {why}. Combine comparisons of columns "
+            "with values by &, | and ~, write the filter as SQL text, or read more rows and filter them in Polars."
         )

@@ -92,7 +92,7 @@ def _parsed(where: Where, schema: Schema, local_time: LocalTime | None) -> Boole
     if not isinstance(where, str | BooleanExpression):
         if type(where).__module__.partition(".")[0] != "polars":
             raise InvalidPredicateError(
-                "where must be SQL text or an expression of PyIceberg, pyarrow.compute or Polars, not "
+                "where must be SQL text or a PyIceberg, pyarrow.compute or Polars expression, not "
                 f"{type(where).__name__}."
             )
         where = from_polars(where, schema)
@@ -128,9 +128,9 @@ def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:
             raise UnknownColumnError(name, names, where="the where= of pyarrow")
     if not translation.is_exact:
         raise InvalidPredicateError(
-            f"the pyarrow expression {expression} cannot be a filter: parts of it are no comparison of a column with "
-            "values of its type, or mean another thing for NaN here. Compare columns with values under &, | and ~, or "
-            "write the filter as SQL text."
+            f"the pyarrow expression {expression} cannot be used as a filter: some parts do not compare a column "
+            "with values of its type, or treat NaN differently than this library. Combine comparisons of columns "
+            "with values by &, | and ~, or write the filter as SQL text."
         )
     return translation.bound
 

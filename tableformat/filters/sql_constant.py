@@ -180,7 +180,7 @@ def fit_constant(
     accepted = _ACCEPTED.get(type(column_type), ())
     if constant.kind not in accepted or not isinstance(column_type, PrimitiveType):
         example = _EXAMPLES.get(type(column_type))
-        hint = f" Write for example {example}." if example else ""
+        hint = f" Write {example}, for example." if example else ""
         kind = "" if constant.kind in ("boolean", "null") else f", a {constant.kind}"
         raise InvalidPredicateError(
             f"column {name!r} of type {column_type} cannot be compared with {constant.text}{kind}.{hint}"
@@ -218,7 +218,7 @@ def _literal(constant: Constant, column_type: PrimitiveType) -> Literal[Any]:
             return iceberg.LongLiteral(nanos)
         micros, rest = divmod(nanos, 1000)
         if rest:
-            raise ValueError("the column holds microseconds, the literal has nanoseconds")
+            raise ValueError("the column has microseconds, but the literal has nanoseconds")
         return iceberg.TimestampLiteral(micros)
     if constant.kind == "date" and not isinstance(column_type, DateType):
         return iceberg.literal(datetime.combine(date.fromisoformat(constant.value), datetime.min.time(), UTC))
@@ -238,7 +238,7 @@ def _number(text: str, sql: str) -> int | Decimal:
     try:
         return int(text) if text.isdigit() else Decimal(text)
     except (InvalidOperation, ValueError) as error:
-        raise InvalidPredicateError(f"{sql} is no number.") from error
+        raise InvalidPredicateError(f"{sql} is not a number.") from error
 
 
 def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
@@ -254,16 +254,16 @@ def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
         try:
             return Constant("number", float(inner.value), text, float_bits)
         except ValueError as error:
-            raise InvalidPredicateError(f"{text} is no number.") from error
+            raise InvalidPredicateError(f"{text} is not a number.") from error
     if inner.kind == "string" and to.this in _DIGITS_OF_SECONDS:
         fraction = inner.value.partition(".")[2]
         if re.match(rf"\d{{{_DIGITS_OF_SECONDS[to.this]}}}0*[1-9]", fraction):
-            raise InvalidPredicateError(f"{text} rounds a time; write the digits that it is to have.")
+            raise InvalidPredicateError(f"{text} rounds a time; write the exact digits.")
     if inner.kind == "string" and kind not in (None, "integer", "decimal", "boolean"):
         return Constant(kind, inner.value, text)
     if inner.kind == kind:
         return Constant(inner.kind, inner.value, text)
-    raise InvalidPredicateError(f"{text} is no literal that a filter can use; write the value in its own type.")
+    raise InvalidPredicateError(f"{text} is not a literal that a filter supports; write the value in its own type.")
 
 
 def _refuse_other_number(inner: Constant, kind: str, to: exp.DataType, text: str) -> None:
@@ -279,7 +279,7 @@ def _refuse_other_number(inner: Constant, kind: str, to: exp.DataType, text: str
         precision, scale = (*sizes, 0)[:2] if sizes else _DECIMAL_OF_SQL
         unscaled = Fraction(value) * 10**scale
         if unscaled.denominator != 1:
-            raise InvalidPredicateError(f"{text} rounds a number; write the digits that it is to have.")
+            raise InvalidPredicateError(f"{text} rounds a number; write the exact digits.")
         is_held = abs(unscaled) < 10**precision
     else:
         is_held = to.this is not exp.DataType.Type.FLOAT or math.isfinite(nearest_float(float(value)))

@@ -87,7 +87,7 @@ def _parse(text: str) -> exp.Expr:
         statements = sqlglot.parse(text, dialect=_WhereDialect)
     except sqlglot.errors.SqlglotError as error:
         raise InvalidPredicateError(
-            f"where is no SQL condition: {_plain(error)} In: {text}.{_parse_hint(text)}"
+            f"where is not a SQL condition: {_plain(error)} In: {text}.{_parse_hint(text)}"
         ) from error
     if len(statements) != 1 or statements[0] is None:
         raise InvalidPredicateError(f"where must be one SQL condition, not several statements: {text}")
@@ -99,14 +99,14 @@ def _plain(error: Exception) -> str:
     if not details:
         return f"{error}."
     lacking = _LACKING.match(details[0]["description"])
-    what = f"{lacking[1].upper()} lacks a side" if lacking else details[0]["description"]
+    what = f"{lacking[1].upper()} lacks an operand" if lacking else details[0]["description"]
     return f"{what} at line {details[0]['line']}, column {details[0]['col']}."
 
 
 def _parse_hint(text: str) -> str:
     if text.split(maxsplit=1)[0].upper() == "WHERE":
-        return " Leave the word WHERE out."
-    return ' A name with spaces stands in double quotes, as in "my column" = 1.' if _TWO_WORDS.search(text) else ""
+        return " Remove the word WHERE."
+    return ' Write a name with spaces in double quotes, as in "my column" = 1.' if _TWO_WORDS.search(text) else ""
 
 
 class _Translation:
@@ -241,7 +241,8 @@ class _Translation:
         leaf = self._leaf(node.this, Operator.IS_NAN)
         if not leaf.is_float:
             raise InvalidPredicateError(
-                f"isnan({leaf.name}) needs a float or double column, {leaf.name!r} is of type {leaf.field.field_type}."
+                f"isnan({leaf.name}) needs a float or double column, but {leaf.name!r} is of type "
+                f"{leaf.field.field_type}."
             )
         return leaf.negated() if negated else leaf
 
@@ -290,8 +291,8 @@ def _like_literal(pattern: str, escape: str | None, node: exp.Expr) -> tuple[str
             return "".join(literal), True
         elif character in "%_":
             raise InvalidPredicateError(
-                f"{node.sql(dialect='duckdb')}: a scan can filter by LIKE 'text%' only, with one % at the end. "
-                "Query the dataset with DuckDB for other patterns."
+                f"{node.sql(dialect='duckdb')}: a scan supports only LIKE 'text%', with one % at the end. For other "
+                "patterns, query the dataset with DuckDB."
             )
         else:
             literal.append(character)
@@ -313,9 +314,9 @@ def _compare_constants(
 
 def _unsupported(node: exp.Expr) -> InvalidPredicateError:
     return InvalidPredicateError(
-        f"{node.sql(dialect='duckdb')!r} is no filter that a scan can apply: use one column against literals with "
-        "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE 'text%', IS NULL, isnan(), joined by AND, OR and NOT. "
-        f"Query the dataset with DuckDB for anything else.{_quotes_hint(node)}"
+        f"a scan cannot filter by {node.sql(dialect='duckdb')!r}. Compare a column with literals by =, <>, <, <=, >, "
+        ">=, BETWEEN, IN, LIKE 'text%', IS NULL or isnan(), and join these by AND, OR and NOT. For anything else, "
+        f"query the dataset with DuckDB.{_quotes_hint(node)}"
     )
 
 
@@ -324,4 +325,4 @@ def _quotes_hint(node: exp.Expr) -> str:
     columns = list(node.find_all(exp.Column))
     if len(columns) < 2 or not any(column.this.quoted for column in columns[1:]):
         return ""
-    return " What stands in double quotes is the name of a column; text stands in single quotes."
+    return " Double quotes enclose the name of a column; text is written in single quotes."

@@ -103,11 +103,11 @@ def as_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *,
         return array
     given = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if not _keeps_meaning(given, wanted):
-        raise InvalidKeyError(f"column {name!r} is {key_type} in the key, values of Arrow type {given} do not fit.")
+        raise InvalidKeyError(f"column {name!r} is {key_type} in the key; values of Arrow type {given} do not fit.")
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
-        raise InvalidKeyError(f"column {name!r} is {key_type} in the key, a value does not fit: {error}") from error
+        raise InvalidKeyError(f"column {name!r} is {key_type} in the key; a value does not fit: {error}") from error
 
 
 def stored_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *, name: str) -> pa.Array:
@@ -130,7 +130,7 @@ def array_of_values(values: Sequence[Any], key_type: PrimitiveType, *, name: str
         return pa.array(checked, arrow_type_of(key_type))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError, ValueError) as error:
         raise InvalidKeyError(
-            f"column {name!r} of type {key_type} cannot hold a value of {values!r}: {error}."
+            f"column {name!r} of type {key_type} cannot store a value of {values!r}: {error}."
         ) from error
 
 
@@ -141,27 +141,27 @@ def _checked(value: Any, key_type: PrimitiveType, name: str) -> Any:
     )
     if is_wrong_kind or not isinstance(value, accepted):
         several = isinstance(value, list | tuple | set)
-        hint = f"For several, give a list: [{{{name!r}: ...}}, ...]." if several else "Convert it first."
+        hint = f"For several keys, pass a list: [{{{name!r}: ...}}, ...]." if several else "Convert it first."
         raise InvalidKeyError(f"column {name!r} is {key_type}, not {shown(value)}. {hint}")
     if isinstance(value, dt.datetime | dt.time):
         _check_zone(value, key_type, name)
     if isinstance(key_type, _OF_MICROSECONDS) and getattr(value, "nanosecond", False):
         # Arrow silently drops the nanoseconds of pandas timestamps, which would change the key.
-        raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} has nanoseconds, which it cannot hold.")
+        raise InvalidKeyError(f"column {name!r} is {key_type} and cannot store the nanoseconds of {value!r}.")
     if isinstance(value, uuid.UUID):
         return value.bytes
     if isinstance(value, _BYTES):
         return bytes(value)
     if isinstance(key_type, FloatType) and abs(float(value)) > _LARGEST_FLOAT and not math.isinf(float(value)):
-        raise InvalidKeyError(f"column {name!r} of type float cannot hold {value!r}: it is too large.")
+        raise InvalidKeyError(f"column {name!r} of type float cannot store {value!r}: it is too large.")
     return value
 
 
 def _check_zone(value: dt.datetime | dt.time, key_type: PrimitiveType, name: str) -> None:
     if isinstance(key_type, _ZONED) and value.tzinfo is None:
-        raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} has no time zone. Give it one.")
+        raise InvalidKeyError(f"column {name!r} is {key_type}, but {value!r} has no time zone. Add one.")
     if not isinstance(key_type, _ZONED) and value.tzinfo is not None:
-        raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} has a time zone. Remove it.")
+        raise InvalidKeyError(f"column {name!r} is {key_type}, but {value!r} has a time zone. Remove it.")
 
 
 def _keeps_meaning(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -30,7 +30,7 @@ class KeyColumns:
         if not self.field_ids:
             raise InvalidKeyError("a key needs at least one column.")
         if len(set(self.field_ids)) != len(self.field_ids):
-            raise InvalidKeyError(f"key ({', '.join(self.names)}) names a column twice.")
+            raise InvalidKeyError(f"key ({', '.join(self.names)}) contains a column twice.")
         for key_type in self.types:
             family_of(key_type)
 
@@ -65,14 +65,14 @@ def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]
     ('id1', 'id2')
     """
     if isinstance(names, str):
-        raise InvalidArgumentError(f"prefix is a list of columns: prefix=[{names!r}].")
+        raise InvalidArgumentError(f"prefix must be a list of columns: prefix=[{names!r}].")
     for name in names:
         if name not in key:
             raise UnknownColumnError(name, key, where=f"a prefix of the key ({', '.join(key)})")
     lead = tuple(key[: len(names)])
     if not names or set(lead) != set(names) or len(set(names)) != len(names):
         raise InvalidKeyError(
-            f"prefix ({', '.join(names)}) is no leading part of the key ({', '.join(key)}): "
-            f"give its first columns, such as ({', '.join(key[: max(len(names), 1)])})."
+            f"prefix ({', '.join(names)}) is not a leading part of the key ({', '.join(key)}). Pass its first "
+            f"columns, such as ({', '.join(key[: max(len(names), 1)])})."
         )
     return lead

@@ -128,7 +128,7 @@ def _values(words: SortWords, rows: Codes) -> pa.LargeBinaryArray:
         return values if words.valid is None else pc.if_else(pa.array(words.valid[rows]), values, None)
     if not isinstance(words, ByteWords):
         return pa.nulls(len(rows), pa.large_binary())
-    assert words.array is not None, "whole columns are compared, not what is left of their values"
+    assert words.array is not None, "whole columns are compared, not the remainders of their values"
     return words.array.take(pa.array(rows)).cast(pa.large_binary())
 
 

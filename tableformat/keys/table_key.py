@@ -30,8 +30,8 @@ def key_field_ids(schema: Schema, properties: Mapping[str, str]) -> tuple[int, .
         raise InvalidKeyError(f"table property {KEY_FIELD_IDS} is not a list of field ids: {text!r}.") from error
     if set(ordered) != identifiers:
         raise InvalidKeyError(
-            f"the key {ordered} of {KEY_FIELD_IDS} and the identifier fields {sorted(identifiers)} of the schema "
-            "differ: another writer changed one of them. Name the key again with set_key([...])."
+            f"the key {ordered} of {KEY_FIELD_IDS} differs from the identifier fields {sorted(identifiers)} of the "
+            "schema: another writer changed one of them. Set the key again with set_key([...])."
         )
     return ordered
 
@@ -42,7 +42,7 @@ def check_key_columns(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
     Raises UnknownColumnError, or InvalidKeyError for a repeated, nested or floating point column.
     """
     if len(set(names)) != len(names):
-        raise InvalidKeyError(f"key {list(names)} names a column twice.")
+        raise InvalidKeyError(f"key {list(names)} contains a column twice.")
     return tuple(_key_field_id(schema, name) for name in names)
 
 

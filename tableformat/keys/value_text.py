@@ -49,7 +49,7 @@ def parse_value(text: str, name: str, schema: Schema, *, where: str) -> Any:
         return None
     parse, example = _PARSERS.get(type(column_type), (None, ""))
     if parse is None:
-        raise InvalidArgumentError(f"column {name!r} is {column_type}; a value of it cannot be given as text.")
+        raise InvalidArgumentError(f"column {name!r} is {column_type}; its values cannot be passed as text.")
     try:
         return parse(text)
     except (ValueError, KeyError, InvalidOperation) as error:
@@ -64,7 +64,8 @@ def parse_tuple(text: str, names: Sequence[str], schema: Schema, *, where: str) 
     values = next(csv.reader([text], strict=True), [])
     if len(values) > len(names):
         raise InvalidArgumentError(
-            f"{text!r} has {len(values)} values for the columns ({', '.join(names)}). Quote a value that has a comma."
+            f"{text!r} has {len(values)} values for the columns ({', '.join(names)}). Quote values that contain a "
+            "comma."
         )
     return tuple(parse_value(value, name, schema, where=where) for value, name in zip(values, names, strict=False))
 

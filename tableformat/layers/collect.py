@@ -105,7 +105,7 @@ def _column(
         chosen = [field for field in orderable if key and field.field_id == key[0]] or orderable
     if not chosen:
         raise InvalidArgumentError(
-            f"column {wanted!r} has no order to draw layers over: name one of a primitive type, "
+            f"column {wanted!r} cannot be used to draw layers: choose a column of a primitive type, "
             f"{', '.join(field.name for field in orderable) or 'of which the table has none'}."
         )
     field = chosen[0]

@@ -571,7 +571,7 @@ class Maintenance:
         [('convert_deletes', 'done'), ('expire_snapshots', 'done')]
         """
         if isinstance(only, str):
-            raise InvalidArgumentError(f"only is a list of jobs: only=[{only!r}].")
+            raise InvalidArgumentError(f"only must be a list of jobs: only=[{only!r}].")
         return run_jobs(
             self._writable,
             self.branch,

@@ -63,7 +63,7 @@ def compute_partition_statistics(iceberg: IcebergTable, snapshot_id: int) -> str
     metadata = iceberg.metadata
     if not any(spec.fields for spec in metadata.partition_specs):
         raise InvalidArgumentError(
-            f"{'.'.join(iceberg.name())} has no partition fields, so there are no statistics of partitions to compute."
+            f"{'.'.join(iceberg.name())} has no partition fields, so it has no partition statistics."
         )
     view = view_at(metadata, iceberg.io, snapshot_id)
     named = _named(metadata, snapshot_id)
@@ -96,7 +96,7 @@ def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, fat
         if snapshot_by_id(table.metadata, snapshot_id) is None:
             raise CommitConflictError(
                 f"snapshot {snapshot_id} of {'.'.join(table.name())} expired while its partition statistics were "
-                "computed. Compute those of a newer one."
+                "computed. Compute the statistics of a newer snapshot."
             )
         return [SetPartitionStatisticsUpdate.model_validate({"partition-statistics": named})], []
 

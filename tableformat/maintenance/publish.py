@@ -91,7 +91,7 @@ def publish(
     refresh(iceberg)
     _check_branches(iceberg.metadata, source, target)
     state = target_state(iceberg.metadata, iceberg.io, source, target)
-    assert state is not None, "a target was named"
+    assert state is not None, "a target was given"
     result = PublishResult(
         source=source,
         target=target,
@@ -124,8 +124,8 @@ def publish(
         snapshot_id = iceberg.metadata.refs[target].snapshot_id
         return replace(result, snapshot_id=snapshot_id, duration_seconds=time.perf_counter() - started)
     raise CommitConflictError(
-        f"{source!r} was not published to {target!r}: commits to both branches came first {_ROUNDS} times. {target!r} "
-        "is where it was, and what was converted stays converted. Publish again."
+        f"{source!r} was not published to {target!r}, because of commits to both branches in {_ROUNDS} attempts. "
+        f"{target!r} did not move. Conversions so far were committed. Publish again."
     )
 
 
@@ -135,12 +135,12 @@ def _check_branches(metadata: TableMetadata, source: str, target: str) -> None:
     known = publish_target_of(metadata, source)
     if known is not None and known != target:
         raise InvalidArgumentError(
-            f"branch {source!r} is published to {known!r}, not to {target!r}; the table property "
-            f"{PUBLISH_TARGET_PREFIX}{source} says so."
+            f"branch {source!r} is published to {known!r}, not to {target!r}, according to the table property "
+            f"{PUBLISH_TARGET_PREFIX}{source}."
         )
     back = publish_target_of(metadata, target)
     if back is not None:
-        raise InvalidArgumentError(f"branch {target!r} is itself published to {back!r}: name {back!r} as the target.")
+        raise InvalidArgumentError(f"branch {target!r} is itself published to {back!r}: use {back!r} as the target.")
 
 
 def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
@@ -159,7 +159,7 @@ def _still_named(state: TargetState | None, source: str) -> TargetState:
     if state is None:
         raise PublishRefusedError(
             f"branch {source!r} was not published: the table property {PUBLISH_TARGET_PREFIX}{source} was removed "
-            "meanwhile. The target is where it was, and what was converted stays converted."
+            "concurrently. The target did not move. Conversions so far were committed."
         )
     return state
 
@@ -199,7 +199,7 @@ def _move_both(iceberg: IcebergTable, source: str) -> None:
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         state = head_state(head_view(table.metadata, table.io, source), source)
         target = _still_named(state.target, source)
-        assert state.view.snapshot is not None, "a branch that is published has a snapshot"
+        assert state.view.snapshot is not None, "a published branch has a snapshot"
         head_id = state.view.snapshot.snapshot_id
         if target.appended or any(map(is_keyed, state.delete_files)):
             raise _NotReadyError

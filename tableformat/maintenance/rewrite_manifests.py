@@ -95,11 +95,11 @@ def _positions(spec: PartitionSpec, names: Sequence[str]) -> tuple[int, ...]:
     """The positions of partition fields in the spec."""
     known = [field.name for field in spec.fields]
     if not names:
-        raise InvalidArgumentError("sort_by must not be empty: name partition fields, or leave it out.")
+        raise InvalidArgumentError("sort_by must not be empty. Pass partition fields, or omit it.")
     for name in names:
         if name not in known:
             raise InvalidArgumentError(
-                f"sort_by: {name!r} is not found in partition spec {spec.spec_id}, which has "
+                f"sort_by: {name!r} is not a field of partition spec {spec.spec_id}, which has "
                 f"{', '.join(known) or 'no fields'}.{nearest_hint(name, known)}"
             )
     return tuple(map(known.index, names))

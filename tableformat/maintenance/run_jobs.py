@@ -223,7 +223,7 @@ class _Run:
         """The reason why a job has nothing to do on this branch; empty if it may have work."""
         sources = published_to(metadata, self._branch)
         if sources and name in _REWRITE_FILES:
-            return f"branch {sources[0]!r} is published here, so deletes and rewrites are made there"
+            return f"branch {sources[0]!r} is published to this branch, so deletes and rewrites run there"
         if name == "publish" and publish_target_of(metadata, self._branch) is None:
             return f"branch {self._branch!r} has no publish target"
         if name == "advance_window":
@@ -242,7 +242,7 @@ class _Run:
             return str(error)
         if defined is None or not defined.window.is_set:
             return "the table has no window of range partitions"
-        return "" if has_clock(defined) else f"{defined.key.names[0]} is a number and has no clock"
+        return "" if has_clock(defined) else f"{defined.key.names[0]} is a number and does not represent time"
 
     def _report(self, name: str) -> JobReport:
         started = time.perf_counter()
@@ -250,12 +250,12 @@ class _Run:
         try:
             result = self._job(name)()
         except _OutOfTimeError:
-            status, reason = JobStatus.OUT_OF_TIME, "stopped by the time budget; it goes on where it was the next time"
+            status, reason = JobStatus.OUT_OF_TIME, "stopped by the time budget; the next run continues from here"
         except (CommitInterruptedError, CommitExitError):
             raise
         except CommitStateUnknownError as error:
             status, reason = JobStatus.FAILED, str(error)
-            self._is_over = f"it is not known whether {name} committed"
+            self._is_over = f"it is unknown whether {name} was committed"
         except TableFormatError as error:
             status, reason = JobStatus.FAILED, str(error)
         self._rewritten_bytes += getattr(result, "rewritten_bytes", 0)

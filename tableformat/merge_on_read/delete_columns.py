@@ -72,12 +72,12 @@ def delete_column_types(
         field = fields.get(field_id)
         if field is None:
             raise CorruptFileError(
-                location, f"it deletes by field id {field_id}, which is no column of any schema of the table."
+                location, f"it deletes by field id {field_id}, which is not a column of any schema of the table."
             )
         if not isinstance(field.field_type, PrimitiveType):
             raise UnsupportedFeatureError(
-                f"{location}: it deletes by column {field.name!r} of type {field.field_type}; equality deletes compare "
-                "primitive columns only."
+                f"{location}: it deletes by column {field.name!r} of type {field.field_type}, but equality deletes "
+                "support only primitive columns."
             )
         types[field_id] = field.field_type
     return types

@@ -128,7 +128,7 @@ class PositionDeleteIndex:
     def _add_vector(self, vector: DeleteFile) -> None:
         path = vector.referenced_data_file
         if path is None:
-            raise CorruptFileError(vector.file_path, "a deletion vector does not say which data file it belongs to.")
+            raise CorruptFileError(vector.file_path, "a deletion vector does not name its data file.")
         if path in self._vectors:
             raise CorruptFileError(
                 vector.file_path, f"{path} has a second deletion vector, in {self._vectors[path].file_path}."

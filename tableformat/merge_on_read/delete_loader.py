@@ -184,7 +184,7 @@ class DeleteLoader:
         if len(positions) != delete.record_count:
             raise CorruptFileError(
                 location,
-                f"the deletion vector holds {len(positions)} positions and its manifest entry states "
+                f"the deletion vector contains {len(positions)} positions, but its manifest entry states "
                 f"{delete.record_count}.",
             )
         return positions

@@ -30,16 +30,16 @@ def refuse_alike_columns(schema: pa.Schema, *, what: str) -> None:
     names. `what` is the object that DuckDB would read."""
     pair = _alike_pair(schema.names)
     if pair is not None:
-        told = f"columns {pair[0]!r} and {pair[1]!r}, which differ"
+        told = f"columns {pair[0]!r} and {pair[1]!r}, whose names differ"
     else:
         nested = next((field.name for field in schema if has_alike_fields(field.type)), None)
         if nested is None:
             return
-        told = f"fields inside of column {nested!r} that differ"
+        told = f"fields in column {nested!r} whose names differ"
     raise UnsupportedFeatureError(
-        f"DuckDB does not tell capital and small letters apart, and {what} has {told} in case alone. Nothing was read "
-        "or changed. Give one of them another name with table.update_schema(), or use table.scan(where=..., "
-        "columns=...) and table.delete(where=...), which tell them apart."
+        f"DuckDB does not distinguish upper and lower case, and {what} has {told} only in case. Nothing was read or "
+        "changed. Rename one of them with table.update_schema(). Or use table.scan(where=..., columns=...) and "
+        "table.delete(where=...), which distinguish case."
     )
 
 

@@ -46,13 +46,13 @@ def iceberg_schema(schema: TableSchema, *, format_version: int = 2) -> Schema:
         what = "a pyarrow or PyIceberg schema"
         if hasattr(schema, "__arrow_c_stream__"):
             raise InvalidArgumentError(
-                f"schema takes columns, as {what}, not rows ({type(schema).__name__}): give pa.table(rows).schema, and "
-                "append the rows to the table."
+                f"schema must contain columns, as {what}, not rows ({type(schema).__name__}). Pass "
+                "pa.table(rows).schema, and append the rows to the table."
             )
         raise InvalidArgumentError(f"schema must be {what}, not {shown(schema)}.")
     columns = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
     if len(set(columns.names)) != len(columns.names):
-        raise InvalidArgumentError(f"schema names a column twice: {columns.names}.")
+        raise InvalidArgumentError(f"schema contains a column twice: {columns.names}.")
     version: TableVersion = 3 if format_version >= 3 else 2
     converted = visit_pyarrow(
         stored_types(columns, format_version), _ConvertToIcebergWithoutIDs(format_version=version)
@@ -90,7 +90,7 @@ def _stored(field: pa.Field, path: str, format_version: int, refused: list[str])
         return field.with_type(pa.list_(part(kind.value_field, "element")))
     stored = _stored_primitive(kind, has_nanoseconds=format_version >= 3)
     if advice := _advice(stored, format_version):
-        refused.append(f"column {path!r} has the Arrow type {kind}, which a table cannot have: {advice}")
+        refused.append(f"column {path!r} has the Arrow type {kind}, which is not supported in a table: {advice}")
     return field.with_type(stored)
 
 
@@ -120,7 +120,7 @@ def _advice(stored: pa.DataType, format_version: int) -> str:  # noqa: PLR0911 (
             return f"cast it to a decimal of at most {_DECIMAL_DIGITS_MAX} digits, or to text"
         return "" if stored.scale >= 0 else "cast it to a decimal with a scale of 0 or more"
     if types.is_struct(stored):
-        return "Parquet holds no struct without fields; give it a field, or leave the column out"
+        return "Parquet does not support structs without fields; add a field, or omit the column"
     if types.is_duration(stored):
         return "cast it to int64, and name the column by its unit"
     if types.is_interval(stored):

@@ -47,6 +47,6 @@ def _check_free(schema: Schema, fields: Iterable[NestedField]) -> None:
     taken = {field.name for field in schema.fields} & {field.name for field in fields}
     if taken:
         raise UnsupportedFeatureError(
-            f"the table has a column {min(taken)!r}, which is the name of a column of the change feed. Rename it with "
-            "update_schema() to read the table's changes."
+            f"the table has a column {min(taken)!r}, which is also the name of a column of the change feed. Rename "
+            "the column with update_schema() to read the table's changes."
         )

@@ -53,7 +53,7 @@ def to_bound(value: Any, iceberg_type: PrimitiveType) -> bytes:
             value = exact_decimal(value, iceberg_type)
         return conversions.to_bytes(iceberg_type, value)
     except (struct.error, OverflowError, ValueError, TypeError, AttributeError, InvalidOperation, Inexact) as error:
-        raise InvalidArgumentError(f"{value!r} is no value of type {iceberg_type}.") from error
+        raise InvalidArgumentError(f"{value!r} is not a value of type {iceberg_type}.") from error
 
 
 def from_bound(bound: bytes, iceberg_type: PrimitiveType, *, location: str = "column bound") -> Any:
@@ -69,7 +69,9 @@ def from_bound(bound: bytes, iceberg_type: PrimitiveType, *, location: str = "co
         value = conversions.from_bytes(iceberg_type, bound)
         return UUID(bytes=bytes(bound)) if isinstance(iceberg_type, UUIDType) else value
     except (struct.error, ValueError, TypeError) as error:
-        raise CorruptFileError(location, f"{bound.hex()} is no bound of a {iceberg_type} column ({error}).") from error
+        raise CorruptFileError(
+            location, f"{bound.hex()} is not a bound of a {iceberg_type} column ({error})."
+        ) from error
 
 
 def exact_decimal(value: Any, decimal_type: DecimalType) -> Decimal:

@@ -22,7 +22,7 @@ def identifier_parts(identifier: str | Sequence[str]) -> tuple[str, ...]:
     position = 0
     while position <= len(identifier):
         match = _PART.match(identifier, position)
-        assert match is not None, "the second branch matches nothing too"
+        assert match is not None, "the second branch also matches nothing"
         parts.append(match[2] if match[1] is None else match[1].replace('""', '"'))
         position = match.end() + 1
     return tuple(parts)

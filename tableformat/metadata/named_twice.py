@@ -28,7 +28,7 @@ def paths_named_twice(files: Sequence[DataFile]) -> frozenset[str]:
 def named_twice_error(path: str, consequence: str) -> UnsupportedFeatureError:
     """The error if the entries of one path cannot be distinguished."""
     return UnsupportedFeatureError(
-        f"data file {path} is in the table more than once, as another writer committed it, with different deletes, so "
-        f"{consequence}. Nothing was changed. Delete the rows of the file by key (delete_rows, or delete with a filter "
-        "of values) and append once those that are to stay."
+        f"data file {path} is in the table more than once, with different deletes, because another writer committed "
+        f"it that way, so {consequence}. Nothing was changed. Delete the rows of the file by key (delete_rows, or "
+        "delete with a filter of values), and append the rows to keep once."
     )

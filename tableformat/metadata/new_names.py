@@ -31,7 +31,7 @@ def check_new_name(parts: Sequence[str], kind: str) -> None:
         if not part.strip() or part != part.strip("."):
             raise _refusal(kind, parts, "a part of the name is empty, or begins or ends with a dot")
         if not all(step.strip(" .") for step in _SEPARATORS.split(part)):
-            raise _refusal(kind, parts, "it leads to another directory")
+            raise _refusal(kind, parts, "it refers to another directory")
         if len(directory_of(part).encode()) > _NAME_BYTES_MAX:
             raise _refusal(kind, parts, f"a part of the name has more than {_NAME_BYTES_MAX} bytes")
 
@@ -56,10 +56,10 @@ def _check_text(part: str, kind: str, parts: Sequence[str]) -> None:
     # Cc: control characters, including the null byte. Cs: lone surrogates, which UTF-8 cannot encode.
     found = next((character for character in part if unicodedata.category(character) in ("Cc", "Cs")), None)
     if found is not None:
-        raise _refusal(kind, parts, f"{found!r} cannot be part of a name")
+        raise _refusal(kind, parts, f"{found!r} is not allowed in a name")
 
 
 def _refusal(kind: str, parts: Sequence[str], why: str) -> InvalidArgumentError:
     name = ".".join(map(str, parts))
     shown = name if len(name) <= 60 else f"{name[:60]}..."
-    return InvalidArgumentError(f"{kind} {shown!r}: {why}. Nothing was made; choose another name.")
+    return InvalidArgumentError(f"{kind} {shown!r}: {why}. Nothing was created. Choose another name.")

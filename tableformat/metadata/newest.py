@@ -38,12 +38,12 @@ def newest_of(iceberg: IcebergTable) -> IcebergTable:
         found = iceberg.catalog.load_table(iceberg.name())
     except NoSuchTableError as error:
         raise TableNotFoundError(
-            f"table {name} does not exist (any more): it was dropped or renamed since it was loaded. Load it again by "
-            "its name of now."
+            f"table {name} does not exist any more: it was dropped or renamed since it was loaded. Reload it under "
+            "its current name."
         ) from error
     if found.metadata.table_uuid != iceberg.metadata.table_uuid:
         raise TableNotFoundError(
-            f"table {name} was dropped or renamed since it was loaded, and another one has its name. Nothing was "
-            "changed. Load it again by its name of now."
+            f"table {name} was dropped or renamed since it was loaded, and another table now uses that name. Nothing "
+            "was changed. Reload it under its current name."
         )
     return found

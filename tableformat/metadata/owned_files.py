@@ -117,8 +117,8 @@ class OwnedFiles:
             try:
                 if not self.remove(location):
                     logger.warning(
-                        "%s stays: it lies outside of the directories of the table at %s, whose metadata names it. If "
-                        "it is the table's, remove it by hand.",
+                        "%s was not removed: it is outside the directories of the table at %s, although the table "
+                        "metadata references it. If the file belongs to the table, remove it manually.",
                         location,
                         self._location,
                     )

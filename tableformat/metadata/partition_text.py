@@ -72,9 +72,9 @@ def partition_spec(schema: Schema, partition_by: Sequence[str]) -> PartitionSpec
             raise UnknownColumnError(column, schema.column_names, where=f"partition_by {text!r}")
         field = schema.find_field(column)
         if not transform.can_transform(field.field_type):
-            raise InvalidArgumentError(f"partition_by {text!r}: {transform} cannot take a {field.field_type}.")
+            raise InvalidArgumentError(f"partition_by {text!r}: {transform} does not support {field.field_type}.")
         if any(name == other.name for other in fields):
-            raise InvalidArgumentError(f"partition_by names the field {name!r} twice.")
+            raise InvalidArgumentError(f"partition_by contains the field {name!r} twice.")
         fields.append(PartitionField(field.field_id, PARTITION_FIELD_ID_START + position, transform, name))
     return PartitionSpec(*fields, spec_id=0)
 
@@ -87,10 +87,10 @@ def refuse_names_of_columns(spec: PartitionSpec, schema: Schema) -> None:
         is_own = isinstance(field.transform, IdentityTransform) and field.name == column
         if field.name in schema.column_names and not is_own:
             raise InvalidArgumentError(
-                f"the partition field {field.transform} of column {column!r} would be called {field.name!r}, and that "
-                "is the name of a column. Nothing was changed. Give the column another name, or create the table "
-                f"without this field and name it: update_spec().add_field({column!r}, {str(field.transform)!r}, "
-                f"{free_name(field.name, schema)!r})."
+                f"the partition field {field.transform} of column {column!r} would be named {field.name!r}, which is "
+                "the name of a column. Nothing was changed. Rename the column. Or create the table without this "
+                f"field, and add the field under another name: update_spec().add_field({column!r}, "
+                f"{str(field.transform)!r}, {free_name(field.name, schema)!r})."
             )
 
 
@@ -112,13 +112,13 @@ def _parse(text: str) -> tuple[Transform[Any, Any], str, str]:
         number, _, column = arguments.partition(",")
         column = _unquote(column)
         if not (number.strip().isascii() and number.strip().isdigit()) or int(number) == 0 or not column:
-            raise InvalidArgumentError(f"partition_by {text!r} must look like '{name}(16, column)'.")
+            raise InvalidArgumentError(f"partition_by {text!r} must have the form '{name}(16, column)'.")
         suffix = "bucket" if name == "bucket" else "trunc"
         return _WITH_NUMBER[name](int(number)), column, f"{column}_{suffix}"
     singular = name.removesuffix("s") if name not in _PLAIN else name
     if singular not in _PLAIN:
         raise InvalidArgumentError(
-            f"partition_by {text!r} names no transform.{nearest_hint(name, [*_PLAIN, *_WITH_NUMBER])}"
+            f"partition_by {text!r} is not a known transform.{nearest_hint(name, [*_PLAIN, *_WITH_NUMBER])}"
         )
     column = _unquote(arguments)
     suffix = _SUFFIXES.get(singular, singular)

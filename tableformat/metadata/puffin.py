@@ -68,7 +68,7 @@ def read_footer(io: FileIO, location: str, file_size_bytes: int | None = None) -
         payload_size_bytes, flags, magic = _TRAILER.unpack_from(tail, len(tail) - _TRAILER.size)
         if magic != MAGIC:
             raise CorruptFileError(
-                location, f"the file ends with {magic!r} instead of {MAGIC!r}: it is no Puffin file."
+                location, f"the file ends with {magic!r} instead of {MAGIC!r}: it is not a Puffin file."
             )
         footer_size_bytes = len(MAGIC) + payload_size_bytes + _TRAILER.size
         if payload_size_bytes < 0 or footer_size_bytes > size:
@@ -88,7 +88,7 @@ def read_blob(
     with open_input(io, location, file_size_bytes) as file:
         blob = _read_at(file, offset, length_bytes) if offset >= 0 <= length_bytes else b""
     if len(blob) != length_bytes:
-        raise CorruptFileError(location, f"a blob of {length_bytes} bytes at {offset} does not lie inside the file.")
+        raise CorruptFileError(location, f"a blob of {length_bytes} bytes at {offset} is not inside the file.")
     return blob
 
 

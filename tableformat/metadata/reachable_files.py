@@ -23,7 +23,7 @@ def files_to_purge(metadata: TableMetadata, metadata_location: str, io: FileIO, 
     if not may_remove_files(metadata.properties):
         raise UnsupportedFeatureError(
             f"{table} cannot be purged: its property {GC_ENABLED} is false, because other tables may use its files. "
-            "Nothing was changed. Drop it without purge, which keeps all files, or remove the property first."
+            "Nothing was changed. Drop the table without purge, which keeps all files, or remove the property first."
         )
     return reachable_files(metadata, metadata_location, io)
 

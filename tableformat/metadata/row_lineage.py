@@ -36,6 +36,6 @@ def check_has_row_lineage(format_version: int) -> None:
     """Raise UnsupportedFeatureError below version 3."""
     if format_version < 3:
         raise UnsupportedFeatureError(
-            f"{' and '.join(ROW_LINEAGE_NAMES)} need format version 3 and the table has {format_version}; "
-            "Table.upgrade(3) gives its rows ids."
+            f"{' and '.join(ROW_LINEAGE_NAMES)} need format version 3, but the table has version {format_version}. "
+            "Table.upgrade(3) assigns ids to its rows."
         )

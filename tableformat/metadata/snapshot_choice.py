@@ -95,7 +95,7 @@ def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            age = " An age is a timedelta, such as timedelta(days=7)." if name == "older_than" else ""
+            age = " Pass an age as a timedelta, such as timedelta(days=7)." if name == "older_than" else ""
             raise InvalidArgumentError(
                 f"{name} {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.{age}"
             ) from error
@@ -112,25 +112,25 @@ def _moment_text(epoch_ms: int) -> str:
     try:
         return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
-        return f"{epoch_ms} ms, which is in no year of the calendar"
+        return f"{epoch_ms} ms, which is outside the years of the calendar"
 
 
 def _first_hint(metadata: TableMetadata, branch: str) -> str:
     """The time of the first known snapshot of `main`."""
     log = metadata.snapshot_log
     return (
-        f" The first that is known is of {_moment_text(log[0].timestamp_ms)}." if log and branch == MAIN_BRANCH else ""
+        f" The first known snapshot is of {_moment_text(log[0].timestamp_ms)}." if log and branch == MAIN_BRANCH else ""
     )
 
 
 def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:
     if isinstance(snapshot_id, str):
-        raise InvalidArgumentError(f"snapshot_id is a whole number, not the text {snapshot_id!r}.")
+        raise InvalidArgumentError(f"snapshot_id must be a whole number, not the text {snapshot_id!r}.")
     snapshot = snapshot_by_id(metadata, snapshot_id)
     if snapshot is None:
         raise SnapshotNotFoundError(
-            f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)} others. "
-            "`history()` lists them; an expired snapshot cannot be read."
+            f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)} other snapshots. `history()` "
+            "lists them; an expired snapshot cannot be read."
         )
     return snapshot
 

@@ -58,7 +58,7 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
     if not is_metadata_file(location):
         location = newest_metadata_file(io, location)
     elif not storage.exists(io, location):
-        raise TableNotFoundError(f"there is no table metadata file {location}.")
+        raise TableNotFoundError(f"the table metadata file {location} does not exist.")
     metadata = parse_table_metadata(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     return metadata, _io_for(metadata, io, location), location
 
@@ -73,7 +73,7 @@ def quickly_parsed(io: FileIO, location: str) -> TableMetadata:
     except (exceptions.ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         # This parser is slower, but its errors describe the problem.
         parse_table_metadata(data, location, inflated_bytes_max(io.properties))
-        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
+        raise CorruptFileError(location, f"it is not a table metadata file ({error}).") from error
 
 
 def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> TableMetadata:
@@ -82,7 +82,7 @@ def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_B
     document = metadata_document(data, location, bytes_max)
     version = document.get("format-version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise CorruptFileError(location, f"its format-version is {version!r}; it is no Iceberg table metadata.")
+        raise CorruptFileError(location, f"its format-version is {version!r}, so it is not Iceberg table metadata.")
     if version > NEWEST_FORMAT_VERSION:
         raise UnsupportedFeatureError(
             f"{location} has format version {version}; this library reads up to {NEWEST_FORMAT_VERSION}. "
@@ -90,8 +90,8 @@ def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_B
         )
     if any("manifest-list" not in snapshot for snapshot in document.get("snapshots") or ()):
         raise UnsupportedFeatureError(
-            f"{location} has snapshots that name their manifests without a manifest list, as the first writers of "
-            "version 1 did. Rewrite the table with its own engine."
+            f"{location} has snapshots that list their manifests without a manifest list, as early writers of "
+            "version 1 did. Rewrite the table with the engine that wrote it."
         )
     try:
         return TableMetadataUtil.parse_obj(document)
@@ -103,7 +103,7 @@ def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_B
         where = ".".join(str(part) for part in first["loc"])
         raise CorruptFileError(location, f"{where}: {first['msg']}.") from error
     except (exceptions.ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptFileError(location, f"it is no valid table metadata ({error}).") from error
+        raise CorruptFileError(location, f"it is not valid table metadata ({error}).") from error
 
 
 def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | None:
@@ -116,8 +116,9 @@ def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | N
     if found is None:
         return None
     return UnsupportedFeatureError(
-        f"{location}: a column is of the type {found[1]}, which this library neither reads nor writes, and with it "
-        "nothing of the table. Read it with the engine that wrote it, or have that make a table of the other columns."
+        f"{location}: a column has the type {found[1]}, which this library does not support, so the table cannot be "
+        "read or written. Read it with the engine that wrote it, or use that engine to create a table with the other "
+        "columns."
     )
 
 
@@ -128,7 +129,7 @@ def metadata_document(data: bytes, location: str, bytes_max: int) -> dict[str, A
     except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
         raise CorruptFileError(location, f"it is not JSON ({error}).") from error
     if not isinstance(document, dict):
-        raise CorruptFileError(location, "it holds no JSON object.")
+        raise CorruptFileError(location, "it does not contain a JSON object.")
     return document
 
 
@@ -145,7 +146,7 @@ def newest_metadata_file(io: FileIO, directory: str) -> str:
         return _hinted_file(io, folder, storage.read_bytes(io, hint).decode(errors="replace").strip(), hint)
     versions = [(version, name) for name in _names(io, folder) if (version := _version(name)) is not None]
     if not versions:
-        raise TableNotFoundError(f"there is no Iceberg table at {directory}: {folder} holds no metadata file.")
+        raise TableNotFoundError(f"{directory} is not an Iceberg table: {folder} has no metadata file.")
     newest = max(version for version, _ in versions)
     candidates = [f"{folder}/{name}" for version, name in versions if version == newest]
     return max(candidates, key=lambda location: _updated_ms(io, location))
@@ -156,7 +157,7 @@ def _hinted_file(io: FileIO, folder: str, hint: str, hint_location: str) -> str:
     for name in (f"{stem}.metadata.json", f"{stem}.gz.metadata.json", f"{stem}.metadata.json.gz"):
         if storage.exists(io, f"{folder}/{name}"):
             return f"{folder}/{name}"
-    raise CorruptFileError(hint_location, f"it names version {hint!r}, and {folder} has no such metadata file.")
+    raise CorruptFileError(hint_location, f"it refers to version {hint!r}, but {folder} has no such metadata file.")
 
 
 def _version(name: str) -> int | None:
@@ -188,7 +189,7 @@ def _names(io: FileIO, folder: str) -> list[str]:
             listed = filesystem.ls(folder, detail=False) if filesystem.exists(folder) else []
         return [found.rsplit("/", 1)[-1] for found in listed]
     raise UnsupportedFeatureError(
-        f"{type(io).__name__} cannot list {folder}; name the metadata file of the table instead of its directory."
+        f"{type(io).__name__} cannot list {folder}. Pass the metadata file of the table instead of its directory."
     )
 
 

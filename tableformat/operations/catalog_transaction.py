@@ -51,8 +51,8 @@ class CatalogTransaction:
         """CP-83: raises InvalidArgumentError for `if_unchanged_since`."""
         if options.if_unchanged_since is not None:
             raise InvalidArgumentError(
-                f"if_unchanged_since={options.if_unchanged_since} names a snapshot, which belongs to one table, and "
-                "this transaction may change several. Nothing was changed. Use the option in a transaction of one "
+                f"if_unchanged_since={options.if_unchanged_since} refers to a snapshot of one table, but this "
+                "transaction may change several tables. Nothing was changed. Use the option in a transaction of one "
                 "table: table.transaction(if_unchanged_since=...)."
             )
         self._catalog = catalog
@@ -86,8 +86,8 @@ class CatalogTransaction:
             known = self._members[parts] = self._joined(parts, branch)
         if known.branch != branch:
             raise InvalidArgumentError(
-                f"{identifier_text(parts)} is in the transaction on branch {known.branch!r} and cannot be changed on "
-                f"branch {branch!r} too. Use a transaction for each branch."
+                f"{identifier_text(parts)} is already in the transaction on branch {known.branch!r} and cannot also "
+                f"be changed on branch {branch!r}. Use one transaction for each branch."
             )
         return known.part.transaction
 
@@ -101,7 +101,9 @@ class CatalogTransaction:
         False
         """
         if self._results is None:
-            raise InvalidArgumentError("the transaction has no results before its `with` block has ended.")
+            raise InvalidArgumentError(
+                "the results of a transaction are available only after its `with` block has ended."
+            )
         return dict(self._results)
 
     @contextmanager

@@ -32,7 +32,8 @@ def requested_format_version(properties: Mapping[str, str], default: int = DEFAU
         raise InvalidArgumentError(f"{FORMAT_VERSION} must be a whole number such as '3', not {text!r}.")
     if int(text) > NEWEST_FORMAT_VERSION:
         raise UnsupportedFeatureError(
-            f"{FORMAT_VERSION} {text.strip()} is newer than {NEWEST_FORMAT_VERSION}, the newest that is written here."
+            f"{FORMAT_VERSION} {text.strip()} is newer than {NEWEST_FORMAT_VERSION}, the newest version that this "
+            "library writes."
         )
     return int(text)
 
@@ -42,8 +43,8 @@ def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVers
     InvalidArgumentError for a downgrade."""
     if version < metadata.format_version:
         raise InvalidArgumentError(
-            f"the table has {FORMAT_VERSION} {metadata.format_version} and cannot go back to {version}: "
-            "its files may use what the older version lacks."
+            f"the table has {FORMAT_VERSION} {metadata.format_version} and cannot be downgraded to {version}: its "
+            "files may use features that the older version lacks."
         )
     if version == metadata.format_version:
         return ()
@@ -55,16 +56,16 @@ def format_version_of_new(properties: Mapping[str, str]) -> int:
     version = requested_format_version(properties)
     if version < DEFAULT_FORMAT_VERSION:
         raise UnsupportedFeatureError(
-            f"tables of {FORMAT_VERSION} {version} are read and not made: they cannot hold deletes. Nothing was made. "
-            f"Leave {FORMAT_VERSION} out for version {DEFAULT_FORMAT_VERSION}."
+            f"tables of {FORMAT_VERSION} {version} can be read but not created, because they cannot have deletes. "
+            f"Nothing was created. Remove {FORMAT_VERSION} to use version {DEFAULT_FORMAT_VERSION}."
         )
     return version
 
 
 def _refusal(version: int, catalog_name: str, reason: object) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
-        f"catalog {catalog_name!r} does not take tables of format version {version}: {reason}. Use the embedded "
-        "catalog (open_catalog of a directory) or a REST catalog whose server supports it."
+        f"catalog {catalog_name!r} does not support tables of format version {version}: {reason}. Use the embedded "
+        "catalog (open_catalog of a directory), or a REST catalog whose server supports this version."
     )
 
 

@@ -151,7 +151,7 @@ class Inspect:
         ]
         data = {file.file_path: file for file in live if isinstance(file, DataFile)}
         if path not in data:
-            raise InvalidArgumentError(f"{path!r} is no data file of this snapshot.{nearest_hint(path, data)}")
+            raise InvalidArgumentError(f"{path!r} is not a data file of this snapshot.{nearest_hint(path, data)}")
         deletes = [file for file in live if isinstance(file, DeleteFile)]
         return inspect.content_files_table(
             self.view.metadata, ApplicableDeletes(self.view.metadata, deletes).of(data[path])

@@ -51,10 +51,12 @@ class CommitOptions:
 
     def __post_init__(self) -> None:
         if (self.application_id is None) != (self.batch_id is None):
-            raise InvalidArgumentError("application_id and batch_id go together: name the writer and its batch.")
+            raise InvalidArgumentError(
+                "application_id and batch_id must be passed together: they identify the writer and its batch."
+            )
         if not isinstance(self.application_id, str | None) or not isinstance(self.batch_id, int | str | None):
             raise InvalidArgumentError(
-                f"application_id is text and batch_id a whole number or text, not {self.application_id!r} and "
+                f"application_id must be text and batch_id a whole number or text, not {self.application_id!r} and "
                 f"{self.batch_id!r}."
             )
         if self.snapshot_properties is not None:

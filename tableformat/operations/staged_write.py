@@ -41,8 +41,8 @@ from tableformat.write.staged import StagedFiles, StagedMessages
 
 KINDS: Final = ("append", "replace", "replace-interval")
 _RANGES_NOTE: Final = (
-    "The rows were checked against the range partitions from when this write was begun; new_write() begins a write "
-    "that sees later ones."
+    "The rows were checked against the range partitions that existed when this write began. new_write() begins a "
+    "write with the current ones."
 )
 
 
@@ -105,9 +105,9 @@ class StagedWrite:
         stale = None if on_stale == "ignore" else on_stale
         for name, given in (("prefix", prefix), ("order_by", order_by), ("on_stale", stale)):
             if kind != "replace" and given is not None:
-                raise InvalidArgumentError(f"{name} belongs to kind='replace'.")
+                raise InvalidArgumentError(f"{name} is only valid with kind='replace'.")
         if kind != "replace-interval" and any(each is not None for each in (on, lower, upper)):
-            raise InvalidArgumentError("on, lower and upper belong to kind='replace-interval'.")
+            raise InvalidArgumentError("on, lower and upper are only valid with kind='replace-interval'.")
         names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
         context = WriteContext.of(view.metadata, view.io)
         column = order_column(context.properties, context.schema) if kind == "replace" else None
@@ -215,7 +215,7 @@ class StagedWrite:
         1
         """
         if self.kind != "replace":
-            raise InvalidArgumentError("cover belongs to kind='replace'.")
+            raise InvalidArgumentError("cover is only valid with kind='replace'.")
         return StagedFiles(covered=covered_prefixes(prefixes, self.prefix, self.context.schema))
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
@@ -236,7 +236,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     """Stage files that other processes wrote. The files stay theirs, so a failed commit leaves them for another
     attempt. Raises AlreadyCommittedError for files that were committed before (CP-23)."""
     if isinstance(staged, StagedFiles):
-        raise InvalidArgumentError("commit takes a list of staged files: commit(write, [staged]).")
+        raise InvalidArgumentError("commit requires a list of staged files: commit(write, [staged]).")
     if write.table_uuid != str(draft.view.metadata.table_uuid):
         raise InvalidArgumentError("the staged files were written for another table.")
     _refuse_moved_table(write, draft)
@@ -261,8 +261,8 @@ def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
     before, now = write.context.table_location, draft.context.table_location
     if one_spelling(before) != one_spelling(now):
         raise InvalidArgumentError(
-            f"the staged files were written for {draft.name} at {before}, and it is at {now}: they were left behind as "
-            "its lake was moved, or belong to the table that this is a copy of, which may remove them. Nothing was "
+            f"the staged files were written for {draft.name} at {before}, but the table is now at {now}. Either its "
+            "lake was moved without them, or this table is a copy and the original may remove them. Nothing was "
             "changed. Stage the rows again."
         )
 
@@ -275,9 +275,9 @@ def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:
     if by_key and set(key) != set(draft.context.key_field_ids):
         now = ", ".join(key_names(draft.schema, draft.context.key_field_ids)) or "nothing"
         raise InvalidArgumentError(
-            f"the staged rows replace the rows with their keys, by {', '.join(key_names(schema, key))}, and the key of "
-            f"{draft.name} was changed since they were written: it is {now} now, and rows that are different by it "
-            "would go. Nothing was changed. Stage the rows again."
+            f"the staged rows replace existing rows with the same {', '.join(key_names(schema, key))}, but the key "
+            f"of {draft.name} was changed since then and is now {now}. Rows with other keys would be deleted. "
+            "Nothing was changed. Stage the rows again."
         )
 
 
@@ -298,7 +298,7 @@ def _refuse_parts(staged: StagedFiles) -> None:
     shared = prefixes.filter(pa.array(rows_among(prefixes, staged.refused_prefixes)))
     if shared.num_rows:
         raise InvalidArgumentError(
-            f"{shared.num_rows} prefixes have rows that one writer diverted and others that another writer staged, the "
-            f"first {shared.slice(0, 1).to_pylist()[0]}: committed, they would be replaced in part. Nothing was "
-            "changed. Give all rows of a prefix to one call of write."
+            f"{shared.num_rows} prefixes have rows that one writer diverted and rows that another writer staged, the "
+            f"first {shared.slice(0, 1).to_pylist()[0]}. A commit would replace these prefixes only partly. Nothing "
+            "was changed. Pass all rows of a prefix to one write call."
         )

@@ -29,7 +29,7 @@ def table_html(iceberg: IcebergTable, view: SnapshotView, branch: str) -> str:
         html.facts(_facts(view, branch)),
         schema_html(view),
         snapshots_html([*ancestors(view.metadata, view.snapshot)]),
-        html.quiet("table.maintenance.health() tells what slows reads, table.layers() draws the files."),
+        html.quiet("table.maintenance.health() shows what slows reads; table.layers() draws the files."),
     )
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tableformat.operations.merging.builder import Merge
 
 _RANGES_NOTE: Final = (
-    "The rows were checked against the range partitions from when this transaction loaded the table; a new transaction "
-    "sees later ones."
+    "The rows were checked against the range partitions that existed when this transaction loaded the table. A new "
+    "transaction uses the current ones."
 )
 
 
@@ -80,7 +80,9 @@ class Transaction:
         1
         """
         if self._result is None:
-            raise InvalidArgumentError("the transaction has no result before its `with` block has ended.")
+            raise InvalidArgumentError(
+                "the result of a transaction is available only after its `with` block has ended."
+            )
         return self._result
 
     def commit(self) -> CommitResult:
@@ -89,7 +91,7 @@ class Transaction:
         if self._is_part:
             raise InvalidArgumentError(
                 f"{self._draft.name} is committed with the other tables of the transaction, at the end of the block. "
-                "Nothing was changed. Leave out the call of commit()."
+                "Nothing was changed. Remove the call of commit()."
             )
         if self._is_applied:
             self._result = self._draft.unchanged(already_applied=True, started=self._started)
@@ -218,7 +220,9 @@ class Transaction:
 
         def run(statement: MergeStatement, dry_run: bool) -> None:
             if dry_run:
-                raise InvalidArgumentError("a transaction has no dry run; table.merge(...).execute(dry_run=True) has.")
+                raise InvalidArgumentError(
+                    "a transaction does not support dry runs; use table.merge(...).execute(dry_run=True)."
+                )
             if self._is_open():
                 merge(self._draft, source=held, statement=statement)
 

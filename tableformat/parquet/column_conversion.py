@@ -47,7 +47,8 @@ def conversion(
             return _map_conversion(source_type, map_type, target_type, missing)
         case _ if _is_nested(source_type) or not target.field_type.is_primitive:
             raise CorruptFileError(
-                missing.location, f"column {target.name!r} is of type {target.field_type}, the file has {source.type}."
+                missing.location,
+                f"column {target.name!r} is of type {target.field_type}, but the file has {source.type}.",
             )
     return SAME if source.type == target_type else _Cast(source.type, target_type, target.name, missing.location)
 
@@ -73,7 +74,7 @@ class MissingValues:
             return scalar_of(field.initial_default, arrow_type)
         if field.required:
             raise CorruptFileError(
-                self.location, f"the file lacks column {field.name!r} ({field.field_id}), which is required."
+                self.location, f"the file lacks the required column {field.name!r} ({field.field_id})."
             )
         # `pa.scalar(None, ...)` does not support nested types that contain a UUID.
         return pa.nulls(1, arrow_type)[0]
@@ -182,7 +183,8 @@ class _Cast:
             return self._cast(array)
         except pa.ArrowInvalid as error:
             raise CorruptFileError(
-                self._location, f"column {self._name!r} holds values that are no {self._target_type}: {error}."
+                self._location,
+                f"column {self._name!r} contains values that are not of type {self._target_type}: {error}.",
             ) from error
 
     def _cast(self, array: pa.Array) -> pa.Array:
@@ -205,7 +207,8 @@ class _Cast:
         is_promoted_date = pat.is_date(source) and pat.is_timestamp(target)
         if not is_kept and not is_promoted_date:
             raise CorruptFileError(
-                self._location, f"column {self._name!r} is of type {target} in the table, the file has {source_type}."
+                self._location,
+                f"column {self._name!r} is of type {target} in the table, but the file has {source_type}.",
             )
 
 

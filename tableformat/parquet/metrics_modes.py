@@ -88,8 +88,8 @@ def refuse_lost_bounds(properties: Mapping[str, str], schema: Schema, range_fiel
         field = _field_of(name, schema)
         if field is not None and field.field_id in range_field_ids and _mode(properties, name, _FULL) != _FULL:
             raise InvalidArgumentError(
-                f"table property {name}: range partitions go by the bounds of {field.name!r}, which are always whole. "
-                "Nothing was changed. Leave the property out, or set it to 'full'."
+                f"table property {name}: range partitions use the bounds of {field.name!r}, which must be stored in "
+                "full. Nothing was changed. Remove the property, or set it to 'full'."
             )
 
 

@@ -43,8 +43,8 @@ def with_field_ids(schema: pa.Schema, name_mapping: NameMapping | None, location
         return schema
     if name_mapping is None:
         raise UnsupportedFeatureError(
-            f"{location}: the file has no field ids and the table has no property {NAME_MAPPING_PROPERTY} that says "
-            "which column is which. Set the property to a name mapping of the table's schema."
+            f"{location}: the file has no field ids, and the table has no property {NAME_MAPPING_PROPERTY} that maps "
+            "its columns. Set the property to a name mapping of the table's schema."
         )
     return pa.schema([_mapped(field, name_mapping.root) for field in schema], schema.metadata)
 
@@ -70,7 +70,7 @@ def leaf_columns(schema: pa.Schema, leaf_count: int, location: str) -> dict[int,
                 found[field_id] = LeafColumn(index, path, arrow_type)
             index += 1
     if index != leaf_count:
-        raise CorruptFileError(location, f"the schema has {index} columns and the row groups have {leaf_count}.")
+        raise CorruptFileError(location, f"the schema has {index} columns, but the row groups have {leaf_count}.")
     return found
 
 

@@ -212,8 +212,8 @@ def read_parquet(
 def _check_is_parquet(file: ContentFile) -> None:
     if file.file_format not in {PARQUET, RANGE_DELETES_PARQUET}:
         raise UnsupportedFeatureError(
-            f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as Parquet "
-            "with the engine that wrote it."
+            f"{file.file_path} is an {file.file_format} file, but only Parquet files can be read. Rewrite it as "
+            "Parquet with the engine that wrote it."
         )
 
 
@@ -223,7 +223,7 @@ def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
     if stored != metadata.num_rows or stored < file.record_count:
         raise CorruptFileError(
             file.file_path,
-            f"its footer states {metadata.num_rows} rows and row groups of {stored}, its manifest entry states "
+            f"its footer states {metadata.num_rows} rows, its row groups {stored} and its manifest entry "
             f"{file.record_count}.",
         )
 
@@ -235,7 +235,7 @@ def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
     if len(data) < file.file_size_bytes:
         raise CorruptFileError(
             file.file_path,
-            f"it has {len(data)} bytes where the metadata states {file.file_size_bytes}; it was cut off.",
+            f"it has {len(data)} bytes, but the metadata states {file.file_size_bytes}; it was cut off.",
         )
     return pa.BufferReader(plain_parquet(data) if file.file_format == RANGE_DELETES_PARQUET else data)
 

@@ -39,7 +39,7 @@ def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
             raise UnknownColumnError(name, names, where="columns")
         field_id = schema.find_field(name).field_id
         if field_id in selected:
-            raise InvalidArgumentError(f"columns names {name!r} twice.")
+            raise InvalidArgumentError(f"columns contains {name!r} twice.")
         selected.add(field_id)
         top_level = next(
             field.name for field in schema.fields if name == field.name or name.startswith(f"{field.name}.")

@@ -50,10 +50,10 @@ def divided(defined: DefinedPartitions, cuts: Sequence[Cut]) -> DefinedPartition
         bound = next((bound for bound in defined.bounds if bound.lower < cut < bound.upper), None)
         shown = values_text(defined.key, cut.values)
         if bound is None:
-            exists = ranges_text(defined.key, defined.bounds) or "there is none"
-            raise InvalidArgumentError(f"split {shown} lies outside of every bound: {exists}.")
+            exists = ranges_text(defined.key, defined.bounds) or "none"
+            raise InvalidArgumentError(f"split {shown} is outside of all bounds: {exists}.")
         if cut in defined.borders_of(bound):
-            raise InvalidArgumentError(f"split {shown} is a border of partitions already, in {defined.text(bound)}.")
+            raise InvalidArgumentError(f"split {shown} is already a partition boundary in {defined.text(bound)}.")
     return defined.with_ranges(defined.bounds, [*defined.splits, *cuts])
 
 
@@ -64,7 +64,7 @@ def merged(defined: DefinedPartitions, ranges: Sequence[Range]) -> DefinedPartit
         check_whole_partitions(defined, each)
         inside = [split for split in defined.splits if each.lower < split < each.upper]
         if not inside:
-            reason = "its borders are those of steps" if defined.steps is not None else "it is one partition"
+            reason = "its boundaries come from steps" if defined.steps is not None else "it is only one partition"
             raise InvalidArgumentError(f"{defined.text(each)} cannot be merged: {reason}.")
     kept = [cut for cut in defined.splits if not any(each.lower < cut < each.upper for each in ranges)]
     return defined.with_ranges(defined.bounds, kept)
@@ -75,15 +75,15 @@ def check_whole_partitions(defined: DefinedPartitions, given: Range) -> list[Ran
     bound = defined.bound_of(given)
     if bound is None:
         met = [each for each in defined.bounds if each.meets(given)]
-        exists = ranges_text(defined.key, met or defined.bounds) or "there is none"
-        raise InvalidArgumentError(f"no range partitions make up {defined.text(given)}; what exists: {exists}.")
+        exists = ranges_text(defined.key, met or defined.bounds) or "none"
+        raise InvalidArgumentError(f"no range partitions make up {defined.text(given)}. Existing ranges: {exists}.")
     borders = [bound.lower, *defined.borders_of(bound), bound.upper]
     for end in (given.lower, given.upper):
         if end not in borders:
             cut = next(Range(lower, upper) for lower, upper in pairwise(borders) if lower < end < upper)
             raise InvalidArgumentError(
-                f"{defined.text(given)} would cut the partition {defined.text(cut)}: split it at "
-                f"{values_text(defined.key, end.values)} first, or name whole partitions."
+                f"{defined.text(given)} would cut the partition {defined.text(cut)}. Either split that partition at "
+                f"{values_text(defined.key, end.values)} first, or pass whole partitions."
             )
     inside = [cut for cut in borders if given.lower <= cut <= given.upper]
     return [Range(lower, upper) for lower, upper in pairwise(inside)]
@@ -115,6 +115,6 @@ def _less(given: Range, other: Range) -> list[Range]:
 
 def step_range(defined: DefinedPartitions, first: int, last: int) -> Range:
     """RP-4: the range from the start of the first step to the end of the last one, given as ordinals."""
-    assert defined.steps is not None, "asked of partitions with steps"
+    assert defined.steps is not None, "used only for partitions with steps"
     lower, upper = cuts_before(defined.key, defined.steps.starts(np.array([first, last + 1])).tolist())
     return Range(lower, upper)

@@ -111,7 +111,7 @@ def cut_at(key: KeyColumns, values: Any, *, after: bool, side: str) -> Cut:
     given = tuple(values) if isinstance(values, tuple | list) else (values,)
     if not given or len(given) > len(key) or any(value is None for value in given):
         raise InvalidArgumentError(
-            f"{side} {shown(values)}: give one value, or a tuple of up to {len(key)} leading values of "
+            f"{side} {shown(values)}: pass one value, or a tuple of up to {len(key)} leading values of "
             f"{', '.join(key.names)}; range columns have no nulls."
         )
     try:
@@ -199,7 +199,7 @@ def cut_from_json(key: KeyColumns, given: Any, *, is_upper: bool) -> Cut:
     after = isinstance(given, dict)
     values = given["after"] if after else given
     if not isinstance(values, list) or not 0 < len(values) <= len(key):
-        raise InvalidArgumentError(f"{shown(given)} is no cut of {', '.join(key.names)}.")
+        raise InvalidArgumentError(f"{shown(given)} is not a boundary of {', '.join(key.names)}.")
     internal = [value_from_json(value, key_type) for value, key_type in zip(values, key.types, strict=False)]
     return internal_cut(key, internal, after=after)
 
@@ -248,8 +248,8 @@ def value_from_json(given: Any, key_type: PrimitiveType) -> Any:  # noqa: PLR091
             case StringType() if isinstance(given, str):
                 return given
     except (ValueError, TypeError, AttributeError, Inexact, InvalidOperation) as error:
-        raise InvalidArgumentError(f"{shown(given)} is no value of type {key_type}: {error}.") from error
-    raise InvalidArgumentError(f"{shown(given)} is no value of type {key_type}.")
+        raise InvalidArgumentError(f"{shown(given)} is not a value of type {key_type}: {error}.") from error
+    raise InvalidArgumentError(f"{shown(given)} is not a value of type {key_type}.")
 
 
 def _without_zone(text: str, key_type: PrimitiveType) -> str:

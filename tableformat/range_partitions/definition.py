@@ -26,7 +26,7 @@ def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
     nullable or floating point column, and a default partition on demand.
     """
     if not isinstance(given, RangePartitions):
-        raise InvalidArgumentError(f"range_partitions takes RangePartitions(...), not {shown(given)}.")
+        raise InvalidArgumentError(f"range_partitions must be RangePartitions(...), not {shown(given)}.")
     key = range_columns(schema, given.on)
     steps = _steps(given, key)
     bounds = _bounds(given, key)
@@ -35,7 +35,7 @@ def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
     for cut, split in zip(splits, given.splits, strict=True):
         if not any(bound.lower < cut < bound.upper for bound in bounds):
             raise InvalidArgumentError(
-                f"split {split!r} lies outside of every bound: {ranges_text(key, bounds) or 'there is none'}."
+                f"split {split!r} is outside of all bounds: {ranges_text(key, bounds) or 'none'}."
             )
     if steps is not None:
         check_closed(key, bounds)
@@ -57,12 +57,12 @@ def range_columns(schema: Schema, names: Sequence[str]) -> KeyColumns:
         if name not in known:
             raise UnknownColumnError(name, known, where="on= of range_partitions")
     if not names:
-        raise InvalidKeyError("range_partitions: on=[] names no column.")
+        raise InvalidKeyError("range_partitions: on=[] is empty. Pass the range columns.")
     for name in names:
         if not known[name].required:
             raise InvalidArgumentError(
-                f"range column {name!r} is nullable: a range of keys cannot say where nulls are. Make it required, or "
-                "part of the key."
+                f"range column {name!r} is nullable, but a range of keys cannot contain nulls. Make the column "
+                "required, or part of the key."
             )
     key = KeyColumns.of(schema, [known[name].field_id for name in names])
     check_families(key)
@@ -73,7 +73,8 @@ def check_families(key: KeyColumns) -> None:
     for name, key_type in zip(key.names, key.types, strict=True):
         if family_of(key_type) is KeyFamily.FLOAT:
             raise InvalidArgumentError(
-                f"range column {name!r} is {key_type}: engines disagree about the order of -0.0 and NaN. Take another."
+                f"range column {name!r} is {key_type}: engines disagree about the order of -0.0 and NaN. Choose "
+                "another column."
             )
 
 
@@ -85,7 +86,9 @@ def range_of(key: KeyColumns, given: Any) -> Range:
     found = Range(lower, upper)
     if lower >= upper:
         kind = (
-            "empty" if lower == upper or lower.values == upper.values else "inverted: its lower end is the larger one"
+            "empty"
+            if lower == upper or lower.values == upper.values
+            else "inverted: its lower end is greater than its upper end"
         )
         raise InvalidArgumentError(f"bound {range_text(key, found)} is {kind}.")
     return found
@@ -105,8 +108,8 @@ def check_closed(key: KeyColumns, bounds: Sequence[Range]) -> None:
     for each in bounds:
         if each.lower.is_open or each.upper.is_open:
             raise InvalidArgumentError(
-                f"bound {range_text(key, each)} is open, and a step would cut it into partitions without end. Close "
-                "it; on_demand=True or a window adds steps later."
+                f"bound {range_text(key, each)} is open, so a step would divide it into infinitely many partitions. "
+                "Close the bound; on_demand=True or a window adds steps later."
             )
 
 
@@ -124,8 +127,8 @@ def _bounds(given: RangePartitions, key: KeyColumns) -> list[Range]:
         return []
     if given.step is not None:
         raise InvalidArgumentError(
-            f"step={given.step!r} needs ranges to cut. Give bounds=, on_demand=True or ahead=. "
-            "bounds=[] starts without a range and rejects every row."
+            f"step={given.step!r} needs ranges to divide. Pass bounds=, on_demand=True or ahead=. With bounds=[], "
+            "the table starts without a range and rejects every row."
         )
     return [Range(START, END)]
 
@@ -134,9 +137,9 @@ def _steps(given: RangePartitions, key: KeyColumns) -> Steps | None:
     if given.step is None:
         for name, value in (("origin", given.origin), ("retain", given.retain), ("ahead", given.ahead or None)):
             if value is not None:
-                raise InvalidArgumentError(f"{name}={shown(value)} is about steps: give step= too.")
+                raise InvalidArgumentError(f"{name}={shown(value)} requires steps: also pass step=.")
         if given.time_zone != "UTC":
-            raise InvalidArgumentError(f"time_zone={given.time_zone!r} is about steps: give step= too.")
+            raise InvalidArgumentError(f"time_zone={given.time_zone!r} requires steps: also pass step=.")
         return None
     if len(key) != 1:
         raise InvalidArgumentError(f"step={given.step!r} needs one range column, not {', '.join(key.names)}.")
@@ -155,14 +158,15 @@ def _steps(given: RangePartitions, key: KeyColumns) -> Steps | None:
 def _on_demand(given: RangePartitions, key: KeyColumns, steps: Steps | None) -> OnDemand | None:
     if not given.on_demand:
         if given.on_demand_limits is not None:
-            raise InvalidArgumentError("on_demand_limits are about on_demand=True: give that too.")
+            raise InvalidArgumentError("on_demand_limits requires on_demand=True: also pass that.")
         return None
     if given.default:
         raise InvalidArgumentError(
-            "default=True and on_demand=True exclude each other: a default partition takes the rows that would add one."
+            "default=True and on_demand=True cannot be combined: the default partition accepts the rows for which "
+            "on_demand would add a step."
         )
     if steps is None:
-        raise InvalidArgumentError("on_demand=True adds steps: give step= too.")
+        raise InvalidArgumentError("on_demand=True adds steps: also pass step=.")
     limits = None if given.on_demand_limits is None else range_of(key, given.on_demand_limits)
     return OnDemand(limits=limits, max_new_per_commit=_whole("max_new_per_commit", given.max_new_per_commit, least=1))
 
@@ -182,5 +186,5 @@ def _window(given: RangePartitions, key: KeyColumns, steps: Steps | None) -> Win
 
 def _whole(name: str, value: object, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidArgumentError(f"{name} is a whole number of at least {least}, not {shown(value)}.")
+        raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
     return value

@@ -40,7 +40,7 @@ def range_partitions_of_text(texts: Mapping[str, str], schema: Schema, *, where:
         raise UnknownOptionError(unknown, ("on", *_PARSERS), where=where)
     on = parse_names(texts.get("on", ""))
     if not on or not all(on):
-        raise InvalidArgumentError(f"{where}: 'on' lists the range columns, such as 'year' or 'region, day'.")
+        raise InvalidArgumentError(f"{where}: 'on' must list the range columns, such as 'year' or 'region, day'.")
     known = [field.name for field in schema.fields]
     for name in on:
         if name not in known:
@@ -111,7 +111,7 @@ def _whole(text: str, on: Sequence[str], schema: Schema) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise InvalidArgumentError(f"{text!r} is no whole number.") from error
+        raise InvalidArgumentError(f"{text!r} is not a whole number.") from error
 
 
 def _flag(text: str, on: Sequence[str], schema: Schema) -> bool:

@@ -111,8 +111,8 @@ def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) 
 
 def steps_of_files(defined: DefinedPartitions, data_files: Sequence[DataFile]) -> tuple[list[Range], list[DataFile]]:
     """RP-9: the missing steps with rows of the files, and the files with rows in steps that may not be added."""
-    assert defined.steps is not None, "asked of partitions on demand"
-    assert defined.on_demand is not None, "asked of partitions on demand"
+    assert defined.steps is not None, "used only for partitions on demand"
+    assert defined.on_demand is not None, "used only for partitions on demand"
     limits = defined.on_demand.limits
     ordinals: set[tuple[int, int]] = set()
     refused: list[DataFile] = []

@@ -87,7 +87,7 @@ class RangePartitions:
 
     def __post_init__(self) -> None:
         if isinstance(self.on, str):
-            raise InvalidArgumentError(f"on takes a list of columns: on=[{self.on!r}].")
+            raise InvalidArgumentError(f"on must be a list of columns: on=[{self.on!r}].")
 
 
 def list_partitions(column: str, values: Sequence[Values], *, default: bool = False) -> RangePartitions:
@@ -97,7 +97,7 @@ def list_partitions(column: str, values: Sequence[Values], *, default: bool = Fa
     ['region']
     """
     if isinstance(values, str):
-        raise InvalidArgumentError(f"values are a list: [{values!r}].")
+        raise InvalidArgumentError(f"values must be a list: [{values!r}].")
     return RangePartitions(on=[column], bounds=[point(value) for value in values], default=default)
 
 
@@ -107,4 +107,4 @@ def as_bound(given: Any) -> Bound:
         return given
     if isinstance(given, tuple | list) and len(given) == 2:
         return Bound(lower=given[0], upper=given[1])
-    raise InvalidArgumentError(f"a bound is a pair (lower, upper), half-open, or bound(...), not {shown(given)}.")
+    raise InvalidArgumentError(f"a bound must be a pair (lower, upper), half-open, or bound(...), not {shown(given)}.")

@@ -33,8 +33,8 @@ def partitions_listed_at(view: SnapshotView, branch: str) -> DefinedPartitions:
     if defined is None:
         is_now = RANGE_PARTITIONS in view.metadata.properties
         raise InvalidArgumentError(
-            f"the table {'had no range partitions at this snapshot' if is_now else 'has no range partitions'}: all of "
-            f"its key space {'existed' if is_now else 'exists'}."
+            f"the table {'had no range partitions at this snapshot' if is_now else 'has no range partitions'}, so it "
+            f"{'accepted' if is_now else 'accepts'} rows with any key."
         )
     return defined
 

@@ -58,8 +58,8 @@ def to_property(defined: DefinedPartitions) -> str:
     size = len(text.encode())
     if size > MAX_BYTES:
         raise InvalidArgumentError(
-            f"the range partitions take {size:,} bytes of metadata, which every reader loads; {MAX_BYTES:,} is the "
-            "limit. A step describes many partitions in one bound."
+            f"the range partitions need {size:,} bytes of metadata, which every reader loads; the limit is "
+            f"{MAX_BYTES:,}. Use a step, which describes many partitions in one bound."
         )
     return text
 
@@ -90,21 +90,22 @@ def _parsed(text: str, fields: tuple[NestedField, ...]) -> DefinedPartitions:
     value = _object(text)
     if value.get("version") != VERSION:
         raise UnsupportedFeatureError(
-            f"the table has range partitions of version {value.get('version')!r}, and this library writes version "
-            f"{VERSION}: rows could be stored where none may be. Nothing was changed. Write with a newer version."
+            f"the table has range partitions of version {value.get('version')!r}, but this library writes version "
+            f"{VERSION} and could store rows outside the allowed ranges. Nothing was changed. Write with a newer "
+            "version of the library."
         )
     unknown = sorted(value.keys() - _NAMES)
     if unknown:
         raise UnsupportedFeatureError(
-            f"the table's range partitions say {unknown[0]!r}, which this library does not know. Nothing was changed. "
-            "Write with a newer version."
+            f"the range partitions of the table use {unknown[0]!r}, which this library does not know. Nothing was "
+            "changed. Write with a newer version of the library."
         )
     try:
         return _defined(value, _columns(value["field-ids"], Schema(*fields)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UnsupportedFeatureError(
-            f"the table property {RANGE_PARTITIONS} cannot be read ({type(error).__name__}: {error}), so rows are not "
-            "added. Nothing was changed. remove_properties() takes it away, and with it all limits."
+            f"the table property {RANGE_PARTITIONS} cannot be read ({type(error).__name__}: {error}), so rows are "
+            "not added. Nothing was changed. remove_properties() removes it, so that rows of all ranges are accepted."
         ) from error
 
 
@@ -112,9 +113,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is no JSON: {error}.") from error
+        raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is no JSON object.")
+        raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is not a JSON object.")
     return value
 
 
@@ -171,6 +172,7 @@ def refuse_coverage_set_by_hand(given: Mapping[str, str]) -> None:
     conflict with a concurrent append."""
     if RANGE_PARTITIONS in given:
         raise InvalidArgumentError(
-            f"{RANGE_PARTITIONS} is not set by hand: create_table(range_partitions=...) defines range partitions, "
-            "table.range_partitions.alter(...) changes them. Nothing was changed."
+            f"{RANGE_PARTITIONS} cannot be set as a property. Define range partitions with "
+            "create_table(range_partitions=...), and change them with table.range_partitions.alter(...). Nothing was "
+            "changed."
         )

@@ -32,8 +32,8 @@ def parse_range(text: str, on: Sequence[str], schema: Schema) -> Bound:
     sides = _parts(bare[1:-1]) if bare[:1] in ("[", "(") and bare[-1:] in (")", "]") and len(bare) > 2 else []
     if len(sides) != 2:
         raise InvalidArgumentError(
-            f"{text!r} is no range: write '[LOWER, UPPER)', with [ ] for an end that belongs to it, ( ) for one that "
-            "does not, nothing for an open one, or 'VALUE = X'."
+            f"{text!r} is not a range. Write '[LOWER, UPPER)' or 'VALUE = X'. [ ] include an end, ( ) exclude it, "
+            "and an empty end is open."
         )
     lower, upper = (None if side in _OPEN else parse_end(side, on, schema) for side in sides)
     return Bound(lower=lower, upper=upper, lower_inclusive=bare[0] == "[", upper_inclusive=bare[-1] == "]")

@@ -105,9 +105,9 @@ def refuse_two_retentions(properties: Mapping[str, str], schema: Schema) -> None
     for rule in rules:
         if rule.column.field_id == defined.key.field_ids[0]:
             raise InvalidArgumentError(
-                f"{RETAIN}: {rule.text!r} and the range partitions ({RANGE_PARTITIONS}) both say how long rows are "
-                f"kept by column {rule.column.name!r}. Nothing was changed. Keep one of them: range partitions drop "
-                "whole ranges, the property deletes rows."
+                f"{RETAIN}: {rule.text!r} and the range partitions ({RANGE_PARTITIONS}) both define how long rows "
+                f"are retained, by column {rule.column.name!r}. Nothing was changed. Use only one of them: range "
+                "partitions drop whole ranges, the property deletes rows."
             )
 
 
@@ -116,8 +116,8 @@ def refuse_column_of_retention(properties: Mapping[str, str], schema: Schema, na
     for rule in retention_of(properties, schema):
         if name in rule.named:
             raise InvalidArgumentError(
-                f"column {name!r} is named by the retention {rule.text!r}. Nothing was changed. Set {RETAIN} without "
-                f"it first, or remove_properties({RETAIN!r})."
+                f"column {name!r} is used by the retention rule {rule.text!r}. Nothing was changed. Set {RETAIN} "
+                f"without this rule first, or call remove_properties({RETAIN!r})."
             )
 
 
@@ -135,7 +135,8 @@ def _rule(text: str, schema: Schema) -> RetentionRule:
     column_type = column.field_type
     if not isinstance(column_type, PrimitiveType) or isinstance(column_type, IntegerType | LongType):
         raise InvalidArgumentError(
-            f"{RETAIN}: column {name!r} is {column_type}, which has no clock. Name a column of dates or timestamps."
+            f"{RETAIN}: column {name!r} is {column_type}, which does not represent time. Use a column of dates or "
+            "timestamps."
         )
     check_age(column_type, age, column=name)
     where = None if match["where"] is None else parse_where(match["where"], schema)
@@ -152,9 +153,9 @@ def _pinned(bound: BoundFilter, text: str) -> frozenset[str]:
     for term in terms:
         if not isinstance(term, Comparison) or not _is_pin(term):
             raise InvalidArgumentError(
-                f"{RETAIN}: the condition of {text!r} must give columns values with =, IN or IS NULL, joined by AND, "
-                "because old rows are deleted without reading them. Nothing was changed. Write several rules, "
-                "separated by ';', for anything else."
+                f"{RETAIN}: the condition of {text!r} must compare columns with values by =, IN or IS NULL, joined "
+                "by AND, because old rows are deleted without reading them. Nothing was changed. For other "
+                "conditions, write several rules, separated by ';'."
             )
         names.add(term.name)
     return frozenset(names)

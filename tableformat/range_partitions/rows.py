@@ -174,7 +174,7 @@ def _uncovered(defined: DefinedPartitions, columns: Sequence[pa.Array], where: S
     shown = texts[0] if len(texts) == 1 else _joined("(", texts, ")")
     named = names[0] if len(names) == 1 else f"({', '.join(names)})"
     if not where:
-        return _joined(f"no range partition covers {named} = ", [shown], f"; there is none{end}")
+        return _joined(f"no range partition covers {named} = ", [shown], f"; the table has no range{end}")
     ranges = pa.array([range_text(defined.key, each) for each in where], pa.large_string())
     nearest = ranges.take(pa.array(_nearest(defined, columns, where)))
     return _joined(

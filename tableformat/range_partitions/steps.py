@@ -72,7 +72,7 @@ def parse_duration(given: Any, *, option: str) -> Duration:
         unit = match[2].lower() if match else None
         if match is None or unit not in _UNIT_NAMES:
             raise InvalidArgumentError(
-                f"{option} is a whole number, or a number of {', '.join(_UNIT_NAMES)}, such as '1 day', not "
+                f"{option} must be a whole number, or a number of {', '.join(_UNIT_NAMES)}, such as '1 day', not "
                 f"{shown(given)}."
             )
         count = int(match[1] or 1)
@@ -197,18 +197,18 @@ def steps_of(column_type: PrimitiveType, duration: Duration, *, origin: int | No
     if zone != "UTC":
         if not isinstance(column_type, _ZONED):
             raise InvalidArgumentError(
-                f"time_zone={zone!r}: column {column!r} is {column_type}, which has no time zone; its steps are those "
-                "of its own values."
+                f"time_zone={zone!r}: column {column!r} is {column_type}, which has no time zone; its steps follow "
+                "the stored values."
             )
         try:
             zoneinfo.ZoneInfo(zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
-            raise InvalidArgumentError(f"time_zone={zone!r} is no time zone of the IANA database.") from error
+            raise InvalidArgumentError(f"time_zone={zone!r} is not a time zone of the IANA database.") from error
     steps = Steps(column_type, duration, 0 if origin is None else origin, zone)
     if origin is None and steps._has_wall_clock:
         steps = Steps(column_type, duration, int(steps._from_wall(np.zeros(1, np.int64))[0]), zone)
     if duration.unit in _MONTHS and not steps.is_border(steps.origin):
-        raise InvalidArgumentError(f"origin: steps of {duration.text} begin at the start of a month.")
+        raise InvalidArgumentError(f"origin: steps of {duration.text} must begin at the start of a month.")
     return steps
 
 
@@ -236,7 +236,7 @@ def _check_unit(column_type: PrimitiveType, duration: Duration, *, option: str, 
     if not fits or (duration.unit == "hour" and not is_moment):
         kinds = "whole numbers for int and long, durations for dates and timestamps, hours for timestamps only"
         raise InvalidArgumentError(
-            f"{option}={duration.text!r} does not fit column {column!r} of {column_type}: {kinds}."
+            f"{option}={duration.text!r} does not fit column {column!r} of type {column_type}: use {kinds}."
         )
 
 

@@ -22,7 +22,7 @@ def now_of(defined: DefinedPartitions, now: Any) -> int:
     InvalidArgumentError for a column of numbers without `now`, and for a table without a window."""
     if defined.steps is None or not defined.window.is_set:
         raise InvalidArgumentError(
-            "the table has no window: give create_table(range_partitions=...) a step, and retain= or ahead=."
+            "the table has no window. Pass a step to create_table(range_partitions=...), and retain= or ahead=."
         )
     column_type = defined.key.types[0]
     if now is None:
@@ -39,7 +39,7 @@ def has_clock(defined: DefinedPartitions) -> bool:
 
 def _clock(column_type: PrimitiveType) -> datetime:
     if isinstance(column_type, IntegerType | LongType):
-        raise InvalidArgumentError(f"a column of {column_type} has no clock: give now=.")
+        raise InvalidArgumentError(f"a column of {column_type} does not represent time: pass now=.")
     now = datetime.now(UTC)
     return now if isinstance(column_type, _ZONED) else now.replace(tzinfo=None)
 
@@ -73,5 +73,5 @@ def old_partitions(defined: DefinedPartitions, now: int) -> list[Range]:
 
 
 def _steps(defined: DefinedPartitions) -> Steps:
-    assert defined.steps is not None, "looked at before"
+    assert defined.steps is not None, "checked earlier"
     return defined.steps

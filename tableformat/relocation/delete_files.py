@@ -47,8 +47,8 @@ def rewrite_row_deletes(
         written = _rewrite_positions(source, target, location, written_at(place), naming)
         return replace(written, location=place)
     raise UnsupportedFeatureError(
-        f"the position delete file {location} is in {file_format}, which cannot be written: convert it with the engine "
-        "that wrote it, and relocate the table then."
+        f"the position delete file {location} is in {file_format}, which this library cannot write: convert it with "
+        "the engine that wrote it, then relocate the table."
     )
 
 

@@ -29,8 +29,8 @@ def parse_document(data: bytes, location: str, bytes_max: int) -> Document:
         if "location" in document:
             return dict(document)
     except (ValueError, EOFError, OSError, TypeError, zlib.error) as error:
-        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
-    raise CorruptFileError(location, "it is no table metadata file: it states no location.")
+        raise CorruptFileError(location, f"it is not a table metadata file ({error}).") from error
+    raise CorruptFileError(location, "it is not a table metadata file: it has no location.")
 
 
 def encode_document(document: Document, location: str) -> bytes:

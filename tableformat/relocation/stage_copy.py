@@ -85,12 +85,12 @@ def _naming(iceberg: IcebergTable, source_prefix: str, target_prefix: str) -> Na
     former, location = one_spelling(source_prefix).rstrip("/"), one_spelling(iceberg.metadata.location).rstrip("/")
     if not former or not target_prefix or not f"{location}/".startswith(f"{former}/"):
         raise InvalidArgumentError(
-            f"source_prefix {source_prefix!r} is no directory or prefix that {'.'.join(iceberg.name())} lies in: it is "
+            f"source_prefix {source_prefix!r} is not a directory or prefix of {'.'.join(iceberg.name())}, which is "
             f"at {iceberg.metadata.location}."
         )
     if former == one_spelling(target_prefix).rstrip("/"):
         raise InvalidArgumentError(
-            "source_prefix and target_prefix are the same place, so there is nothing to rewrite."
+            "source_prefix and target_prefix are the same location, so there is nothing to rewrite."
         )
     target = target_prefix.rstrip("/")
     table_target = f"{target}/{location.removeprefix(former).lstrip('/')}".rstrip("/")
@@ -110,10 +110,11 @@ def _version(iceberg: IcebergTable, version: str) -> str:
     if not found:
         names = [location.rpartition("/")[2] for location in known]
         raise InvalidArgumentError(
-            f"{version!r} is no metadata file in the log of {'.'.join(iceberg.name())}.{nearest_hint(version, names)}"
+            f"{version!r} is not a metadata file in the log of "
+            f"{'.'.join(iceberg.name())}.{nearest_hint(version, names)}"
         )
     if not exists(iceberg.io, found[-1]):
-        raise InvalidArgumentError(f"the metadata file {found[-1]} is not there any more; name a newer version.")
+        raise InvalidArgumentError(f"the metadata file {found[-1]} does not exist any more. Pass a newer version.")
     return found[-1]
 
 

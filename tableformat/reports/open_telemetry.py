@@ -46,8 +46,8 @@ class OpenTelemetryReporter:
             from opentelemetry import metrics, trace
         except ImportError as error:
             raise UnsupportedFeatureError(
-                f"opentelemetry-api is not installed ({error}). Install it: pip install 'tableformat[opentelemetry]'. "
-                "Catalog.report_to(callable) needs nothing else."
+                f"opentelemetry-api is not installed ({error}). Install it with pip install "
+                "'tableformat[opentelemetry]', or use Catalog.report_to(callable), which needs no other package."
             ) from error
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
         self._meter = metrics.get_meter(_SCOPE, meter_provider=meter_provider)

@@ -88,7 +88,9 @@ class ArrowRows(ABC):
             type(self).__name__.lower(),
             html.facts([("reads", self._subject()), ("where", where), *limit]),
             html.grid(("column", "type"), [(field.name, field.type) for field in self.schema]),
-            html.quiet("Nothing is read yet: to_arrow(), to_batches(), to_pandas(), to_polars(), count() read."),
+            html.quiet(
+                "Nothing has been read yet. Read with to_arrow(), to_batches(), to_pandas(), to_polars() or count()."
+            ),
         )
 
     def _text(self, subject: str) -> str:
@@ -249,8 +251,8 @@ class ArrowRows(ABC):
         package = _require("duckdb", extra="")
         at: duckdb.DuckDBPyConnection = package.default_connection() if connection is None else connection
         if not isinstance(at, package.DuckDBPyConnection):
-            hint = f" A name for the rows goes as name={at!r}." if isinstance(at, str) else ""
-            raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.{hint}")
+            hint = f" Pass the name of the rows as name={at!r}." if isinstance(at, str) else ""
+            raise InvalidArgumentError(f"connection must be a DuckDB connection, not {type(at).__name__}.{hint}")
         refuse_alike_columns(self.schema, what="the result")
         dataset = self.to_dataset() if self._limit is not None else DuckDBDataset(self)
         if name is not None:
@@ -310,7 +312,8 @@ def _require(package: str, *, extra: str) -> Any:
     except ImportError as error:
         wanted = f"tableformat[{extra}]" if extra else package
         raise UnsupportedFeatureError(
-            f"{package} is not installed ({error}). Install it: pip install '{wanted}'. to_arrow() needs nothing else."
+            f"{package} is not installed ({error}). Install it with pip install '{wanted}', or use to_arrow(), which "
+            "needs no other package."
         ) from error
 
 

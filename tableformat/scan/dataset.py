@@ -53,7 +53,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
 
     def __init__(self, scan: FilterableRows, filter: pc.Expression | None = None) -> None:
         """`filter` is a pyarrow expression that every scan of this dataset applies besides its own."""
-        assert scan.limit is None, "which rows a limit leaves must not depend on the engine's filter"
+        assert scan.limit is None, "the rows within a limit must not depend on the engine's filter"
         self._scan = scan
         self._filter = filter
 
@@ -122,13 +122,15 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
     def get_fragments(self, *_: Any, **__: Any) -> NoReturn:
         """Not supported: rows of a file, without the deletes that apply to it, are not rows of the table."""
         raise UnsupportedFeatureError(
-            "the files of this dataset cannot be read one by one, because deletes apply to them. "
-            "Scan the dataset, or use Scan.plan() to see its files."
+            "the files of this dataset cannot be read individually, because deletes apply to them. Scan the dataset, "
+            "or use Scan.plan() to get its files."
         )
 
     def replace_schema(self, *_: Any, **__: Any) -> NoReturn:
         """Not supported."""
-        raise UnsupportedFeatureError("the schema of this dataset is the table's. Select or cast columns of the scan.")
+        raise UnsupportedFeatureError(
+            "this dataset has the schema of the table, which cannot be replaced. Select or cast columns of the scan."
+        )
 
     def join(self, *_: Any, **__: Any) -> NoReturn:
         """Not supported."""

@@ -50,7 +50,9 @@ class DuckDBDataset(LakeDataset):
         super().__init__(scan)
         refuse_alike_columns(scan.schema, what="the table")
         if marks_rows and not scan.schema.names:
-            raise UnsupportedFeatureError("DuckDB has no table without columns. Add a column to read it there.")
+            raise UnsupportedFeatureError(
+                "DuckDB does not support tables without columns. Add a column to read the table with DuckDB."
+            )
         self.marker = _free_name(scan.schema.names) if marks_rows else None
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -59,7 +59,7 @@ class RetiredExplanation:
 
     def __str__(self) -> str:
         when = "" if self.retired_at is None else f" at {self.retired_at}"
-        return f"{self.ranges} was retired{when} and is not read; its rows are in the tag {self.tag!r}"
+        return f"{self.ranges} was retired{when} and is not read; the tag {self.tag!r} keeps its rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _explain_covered(data: DataFile) -> FileExplanation:
         sequence_number=data.sequence_number,
         record_count=data.record_count,
         file_size_bytes=data.file_size_bytes,
-        reasons=("newer deleted key ranges hold all its keys",),
+        reasons=("newer deleted key ranges cover all its keys",),
         residual=None,
         deletes=(),
     )

@@ -33,6 +33,6 @@ def matching_positions(task: RowTask, context: ReadContext) -> PositionSet:
 def _matching_in(run: RowGroupRun) -> PositionSet:
     rows = read_stored(run)
     mask = matching_rows(run.task.bound, rows)
-    assert not isinstance(mask, bool), "a filter with one answer for every row reads nothing"
+    assert not isinstance(mask, bool), "a filter with a constant result reads nothing"
     flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
     return PositionSet.from_mask(np.asarray(flat.fill_null(False))).shifted(run.start_row)

@@ -69,7 +69,7 @@ class ScanPlan:
                     ("delete files to open", deletes or "none"),
                 ]
             ),
-            html.quiet("explain() of the scan says why each file is read."),
+            html.quiet("explain() of the scan shows why each file is read."),
         )
 
     @property

@@ -56,7 +56,7 @@ def _inherited(stored: pa.ChunkedArray, name: str, data: DataFile, start_row: in
         return pa.nulls(len(stored), pa.int64())
     if name == LAST_UPDATED_SEQUENCE_NUMBER.name:
         return pc.fill_null(stored, pa.scalar(data.sequence_number, pa.int64()))
-    assert name == ROW_ID.name, f"{name} is no lineage column"
+    assert name == ROW_ID.name, f"{name} is not a lineage column"
     first = data.first_row_id + start_row
     inherited = pa.array(np.arange(first, first + len(stored), dtype=np.int64))
     return inherited if stored.null_count == len(stored) else pc.coalesce(stored, inherited)

@@ -23,4 +23,4 @@ def duckdb_connection(
             connection.execute("SET enable_progress_bar = false")
             yield connection
     except duckdb.OutOfMemoryException as error:
-        raise MemoryError(f"DuckDB lacks memory: {error}") from error
+        raise MemoryError(f"DuckDB ran out of memory: {error}") from error

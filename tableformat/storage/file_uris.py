@@ -33,18 +33,17 @@ def path_of_file_uri(uri: str) -> str:
     path = _PREFIX.sub("", uri, count=1)
     if not path.startswith("/") or path.startswith("//"):
         raise InvalidArgumentError(
-            f"{uri!r} names no absolute path on this machine. Write a path, or file:///path/to/lake."
+            f"{uri!r} is not an absolute path on this machine. Pass a path, or file:///path/to/lake."
         )
     decoded = _decoded(path)
     if decoded is None:
         raise InvalidArgumentError(
-            f"{uri!r} has percent-encoded bytes that no path has: %2F, %00, or text that is not UTF-8. Give the path "
-            "instead of a URI."
+            f"{uri!r} has percent-encoded bytes that are not allowed in a path: %2F, %00, or text that is not UTF-8. "
+            "Pass the path instead of a URI."
         )
     if decoded != path and os.path.lexists(path):
         raise InvalidArgumentError(
-            f"{uri!r} is the URI of {decoded!r}, and there is {path!r} too. Give the path that is meant instead of a "
-            "URI."
+            f"{uri!r} is the URI of {decoded!r}, but {path!r} also exists. Pass the intended path instead of a URI."
         )
     return decoded
 

@@ -89,8 +89,9 @@ class Inflater:
         if self._left < 0:
             raise CorruptFileError(
                 self._location,
-                f"its content is more than {self._bytes_max:,} bytes when it is decompressed, which no metadata of a "
-                f"real table is. If it is right, open the catalog with the option {INFLATED_BYTES_MAX!r} above that.",
+                f"its decompressed content is larger than {self._bytes_max:,} bytes, which is unusual for table "
+                "metadata. If the file is correct, open the catalog with a larger value of the option "
+                f"{INFLATED_BYTES_MAX!r}.",
             )
 
 

@@ -43,7 +43,7 @@ def list_files(io: FileIO, location: str) -> Iterator[ListedFile]:
         return _list_with_arrow(io, root)
     if hasattr(io, "get_fs"):
         return _list_with_fsspec(io, root)
-    raise UnsupportedFeatureError(f"{type(io).__name__} cannot list the files below {location}.")
+    raise UnsupportedFeatureError(f"{type(io).__name__} cannot list the files under {location}.")
 
 
 def _list_local(root: str, path: str) -> Iterator[ListedFile]:

@@ -23,5 +23,5 @@ def location_provider(table_location: str, properties: Mapping[str, str]) -> Loc
     except Exception as error:  # The class is anybody's, and so are its errors.
         raise InvalidArgumentError(
             f"table property {_PROVIDER} must be a class that can be imported here, as in 'package.module.Provider', "
-            f"and {named!r} is none: {error}. Install it, or remove_properties({_PROVIDER!r})."
+            f"but {named!r} cannot: {error}. Install the class, or call remove_properties({_PROVIDER!r})."
         ) from error

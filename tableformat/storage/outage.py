@@ -40,8 +40,8 @@ def raise_unless_damage(location: str, error: BaseException, done: str = "read")
         raise error
     if isinstance(error, (RuntimeError, pa.ArrowException)) and any(mark in str(error) for mark in _NO_THREAD):
         raise StorageError(
-            f"{location} could not be {done}: the process may not start another thread ({error}). This says nothing "
-            "about the file. Raise the limit of processes or memory (ulimit -u, the limit of the container), and try "
+            f"{location} could not be {done}: the process cannot start another thread ({error}). The file itself may "
+            "be intact. Raise the limit of processes or memory (ulimit -u, the limit of the container), and try "
             "again."
         ) from error
     if is_outage(error):
@@ -78,12 +78,12 @@ def storage_error(location: str, error: BaseException, done: str) -> StorageErro
     """The error for a file that could not be `done` ("read", "written", ...)."""
     if type(error).__name__ == _CHECKSUM_ERROR:
         return StorageError(
-            f"{location} could not be {done}: its bytes are not those that the store has a checksum of: {error}. Try "
-            "again: they may have been changed on the way; if it says so again, the file is damaged in the store."
+            f"{location} could not be {done}: its bytes do not match the checksum in the store: {error}. They may "
+            "have been changed in transit, so try again. If the error persists, the file is damaged in the store."
         )
     return StorageError(
-        f"{location} could not be {done}: {type(error).__name__}: {error}. This says nothing about the file. Look at "
-        "the network, the credentials and permissions, the bucket and the mount, and try again."
+        f"{location} could not be {done}: {type(error).__name__}: {error}. The file itself may be intact. Check the "
+        "network, the credentials and permissions, the bucket and the mount, and try again."
     )
 
 
@@ -98,16 +98,16 @@ def missing_file(io: FileIO, location: str, path: str | None) -> TableFormatErro
     except Exception as error:
         if not is_outage(error):
             raise
-        return storage_error(location, error, "looked for")
+        return storage_error(location, error, "checked")
     if holder is None:
         return CorruptFileError(
             location,
-            "the file does not exist, although the table's metadata names it. Where the snapshot that is read has "
-            "expired since the table was loaded, refresh the handle.",
+            "the file does not exist, although the table metadata references it. If its snapshot has expired since "
+            "the table was loaded, refresh the handle.",
         )
     return StorageError(
-        f"{location} could not be read: {holder} does not exist either. This says nothing about the file. Look whether "
-        "the file system is mounted and the bucket is the right one, and try again."
+        f"{location} could not be read: {holder} does not exist either. The file itself may be intact. Check that "
+        "the file system is mounted and the bucket is correct, and try again."
     )
 
 

@@ -27,5 +27,6 @@ def unknown_scheme(location: str) -> InvalidArgumentError:
     scheme = urlparse(location).scheme
     hint = nearest_hint(scheme, sorted(SCHEMA_TO_FILE_IO))
     return InvalidArgumentError(
-        f"{location!r:.200}: no FileIO is known for {scheme}: URIs.{hint} The property {PY_IO_IMPL} names another one."
+        f"{location!r:.200}: no FileIO is known for {scheme}: URIs.{hint} The property {PY_IO_IMPL} selects another "
+        "FileIO."
     )

@@ -47,7 +47,7 @@ def _inner(io: FileIO) -> FileIO:
 
 def exists(io: FileIO, location: str) -> bool:
     path = local_path(actual_location(io, location))
-    with _asked(location, "looked for"):
+    with _asked(location, "checked"):
         return os.path.lexists(path) if path is not None else bool(io.new_input(location).exists())
 
 
@@ -55,7 +55,7 @@ def size_bytes(io: FileIO, location: str) -> int | None:
     """The size of the file; None if it does not exist."""
     path = local_path(actual_location(io, location))
     try:
-        with _asked(location, "looked at"):
+        with _asked(location, "checked"):
             return os.path.getsize(path) if path is not None else len(io.new_input(location))
     except FileNotFoundError:
         return None
@@ -76,7 +76,7 @@ def open_input(io: FileIO, location: str, length: int | None = None) -> pa.Nativ
         raise missing_file(io, location, path) from error
     if length is not None and (size := file.size()) < length:
         file.close()
-        raise CorruptFileError(location, f"it has {size} bytes where the metadata states {length}; it was cut off.")
+        raise CorruptFileError(location, f"it has {size} bytes, but the metadata states {length}; it was cut off.")
     return file
 
 
@@ -261,7 +261,7 @@ def _asked(location: str, done: str) -> Iterator[None]:
     except TableFormatError:
         raise
     except ValueError as error:
-        raise InvalidArgumentError(f"{location!r:.200} is no location: {error}.") from error
+        raise InvalidArgumentError(f"{location!r:.200} is not a location: {error}.") from error
 
 
 @contextlib.contextmanager
@@ -281,4 +281,4 @@ def _told(location: str, done: str) -> Iterator[None]:
 
 
 def _already_there(location: str) -> AlreadyExistsError:
-    return AlreadyExistsError(f"{location} exists already; files of a table are immutable and never overwritten.")
+    return AlreadyExistsError(f"{location} exists already; table files are immutable and never overwritten.")

@@ -60,7 +60,7 @@ class OneVerb:
 
     def commit(self, table: Table) -> int | None:
         result = self.verb.apply_to_table(table)
-        assert result is not None, "verbs of a table have a result"
+        assert result is not None, "operations of a table have a result"
         return result.snapshot_id
 
 

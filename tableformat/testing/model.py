@@ -109,7 +109,7 @@ class ModelVerbs:
     ) -> None:
         """Delete the rows in before(lower) .. before(upper) of the columns `on`, by default the key."""
         if everything is not (lower is None and upper is None):
-            raise InvalidArgumentError("everything goes without bounds, and without bounds goes everything.")
+            raise InvalidArgumentError("everything=True requires no bounds, and no bounds require everything=True.")
         names = self._range_columns(on)
         _check_bounds(names, lower, upper)
         self.current = [row for row in self.current if not is_covered(self._values(row, names), lower, upper)]
@@ -179,7 +179,7 @@ class ModelVerbs:
         new = self._complete(rows)
         for row in new:
             if not is_covered(self._values(row, names), lower_bound, upper_bound):
-                raise RowsRefusedError(f"{row} lies outside {lower!r} <= {names} < {upper!r}.", pa.table({}))
+                raise RowsRefusedError(f"{row} is outside {lower!r} <= {names} < {upper!r}.", pa.table({}))
         self.delete_range(lower=lower_bound, upper=upper_bound, on=names, everything=everything)
         self.current.extend(new)
 
@@ -209,7 +209,7 @@ class ModelVerbs:
         last: dict[Any, Row] = {}
         for event in events:
             if str(event[op]).upper() not in (*_UPSERTS, *_DELETES, *_TRUNCATES):
-                raise InvalidArgumentError(f"{event[op]!r} is no operation.")
+                raise InvalidArgumentError(f"{event[op]!r} is not an operation.")
         is_emptied = False
         for event in sorted(events, key=lambda event: [event_sort_key(event, name) for name in order]):
             if str(event[op]).upper() in _TRUNCATES:
@@ -251,7 +251,7 @@ class ModelVerbs:
         new = self._complete(rows)
         for row in new:
             if where is not None and not allow_outside and not where(row):
-                raise RowsRefusedError(f"{row} lies outside of what is overwritten.", pa.table({}))
+                raise RowsRefusedError(f"{row} is outside the overwritten rows.", pa.table({}))
         self.delete(where if where is not None else lambda _row: True)
         self.current.extend(new)
 
@@ -262,7 +262,7 @@ class ModelVerbs:
         for row in rows:
             at = sort_keys(self._values(row, key))
             if at in seen and fail:
-                raise DuplicateKeyError(f"{row} has a key that is there already.")
+                raise DuplicateKeyError(f"{row} has a key that exists already.")
             if at not in seen:
                 fresh.append(row)
             seen.add(at)
@@ -429,7 +429,7 @@ class ModelTable:
         """Move a branch back to an ancestor. `replay` forgets the batches of the later snapshots."""
         line = list(self.ancestors(self.head(branch)))
         if snapshot not in line:
-            raise InvalidArgumentError(f"snapshot {snapshot} is no ancestor of the head of {branch!r}.")
+            raise InvalidArgumentError(f"snapshot {snapshot} is not an ancestor of the head of {branch!r}.")
         undone = set(line[: line.index(snapshot)])
         self.branches[branch] = snapshot
         if replay:
@@ -452,7 +452,7 @@ class ModelTable:
 
     def _new_name(self, name: str) -> None:
         if name in self.branches or name in self.tags:
-            raise AlreadyExistsError(f"{name!r} names a branch or tag of the model table already.")
+            raise AlreadyExistsError(f"{name!r} already names a branch or tag of the model table.")
 
 
 class ModelTransaction(ModelVerbs):

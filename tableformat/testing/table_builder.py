@@ -210,7 +210,7 @@ def verb_arguments(
         case "apply_changes" | "merge":
             positional = ([_event(event, schema) for event in argument],)
         case _:
-            raise InvalidArgumentError(f"{verb!r} is no verb.")
+            raise InvalidArgumentError(f"{verb!r} is not an operation.")
     return positional, keywords
 
 

@@ -88,7 +88,7 @@ def test_without_java_the_local_writer_does_the_job_and_says_so(tmp_path: Path, 
     output = StringIO()
     report = run_demo(tmp_path / "demo", "auto", Console(file=output, width=1000), PLAN)
     assert report.writer == "local"
-    assert "Spark is left out" in output.getvalue()
+    assert "Spark is skipped" in output.getvalue()
     assert INSTALL_HINT in output.getvalue()
 
 

@@ -232,7 +232,7 @@ def test_a_bit_flipped_on_the_way_to_a_store_that_compares_no_checksums(
         with pytest.raises((CorruptFileError, StorageError), match="checksum"):
             live_tuples(table)
         if file_io.endswith("FsspecFileIO"):
-            with pytest.raises(StorageError, match="if it says so again, the file is damaged"):
+            with pytest.raises(StorageError, match="If the error persists, the file is damaged"):
                 table.verify(deep=True)
             return
         assert [finding.kind for finding in table.verify(deep=True).findings] == [FindingKind.WRONG_CHECKSUM]

@@ -109,7 +109,7 @@ def test_who_hangs_is_not_waited_for_longer_than_said(engine: Engine, caplog: py
     with caplog.at_level(logging.WARNING, logger="tableformat"):
         next_one.wait(0.05)
     assert [record.getMessage() for record in caplog.records] == [
-        "waited 0.05 s for each writer before, and goes on to commit without the turn"
+        "waited 0.05 s for each earlier writer; committing without the lock"
     ]
     next_one.give_back()
     hanging.give_back()
@@ -247,4 +247,4 @@ def test_writers_commit_where_the_database_has_no_such_locks(
     with lake.open() as catalog, caplog.at_level(logging.WARNING, logger="tableformat"):
         assert append(catalog.load_table(TABLE), 1) == 1
         assert catalog.load_table(TABLE).scan().count() == 1
-    assert "commits do not queue here" in caplog.text
+    assert "commit queue is unavailable" in caplog.text

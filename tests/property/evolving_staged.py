@@ -114,7 +114,7 @@ def commit_staged(known: EvolvingTable) -> None:
         known.log.append(f"  refused: {error}")
         after = before
     except CommitConflictError as error:
-        if "clean_expired_metadata removed" not in str(error):
+        if "clean_expired_metadata has removed" not in str(error):
             raise
         known.log.append(f"  refused: {error}")
         after = before

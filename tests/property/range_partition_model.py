@@ -304,7 +304,7 @@ class World:
         try:
             result = self.table.range_partitions.retire(lower, upper)
         except InvalidArgumentError as error:
-            assert "rows inside and outside" in str(error)  # noqa: PT017
+            assert "rows both inside and outside" in str(error)  # noqa: PT017
             return
         assert result.tag is not None
         self.retired[result.tag] = ({k: n for k, n in self.rows.items() if lower <= n < upper}, lower, upper)

@@ -67,7 +67,7 @@ ACTS: Final[dict[str, Act]] = {
     "replace in the other order": partial(transaction, writer="dddd", names=NAMES[::-1], verb="replace"),
     "scan": partial(transaction, writer="eeeee", names=NAMES, verb="scan"),
     "the batch of another process": partial(transaction, writer="a", names=NAMES, verb="append"),
-    "one table alone": partial(alone, writer="ffffff"),
+    "only one table": partial(alone, writer="ffffff"),
     "compaction": compaction,
 }
 

@@ -158,7 +158,7 @@ def retire(world: PublishedWorld) -> None:
     try:
         tag = world.handle().range_partitions.retire(lower, lower + 10).tag
     except InvalidArgumentError as refused:
-        assert "rows inside and outside" in str(refused)  # noqa: PT017 (others pass)
+        assert "rows both inside and outside" in str(refused)  # noqa: PT017 (others pass)
         return
     assert tag is not None
     branch, coming = ([row for row in rows if row[1] in numbers] for rows in (world.branch, world.coming))

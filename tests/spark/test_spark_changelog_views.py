@@ -86,10 +86,10 @@ def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: st
     table.overwrite(pa.table({"id": [1], "v": ["c"]}, schema=SCHEMA))
     for arguments, message in (
         ("compute_updates => true", "has no key"),
-        ("compute_updates => true, identifier_columns => array('id'), net_changes => true", "two different views"),
+        ("compute_updates => true, identifier_columns => array('id'), net_changes => true", "cannot be combined"),
         ("identifier_columns => array('idd')", "Did you mean 'id'"),
         ("options => map('start-snapshot', '1')", "Did you mean"),
-        ("options => map('end-snapshot-id', '1')", "no ancestor"),
+        ("options => map('end-snapshot-id', '1')", "not an ancestor"),
     ):
         with pytest.raises(AnalysisException, match=message):
             view(spark, table, f", {arguments}")

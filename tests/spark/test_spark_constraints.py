@@ -146,7 +146,7 @@ def test_condition_that_only_spark_knows_refuses_rows_of_python(
     table = lake.load_table((namespace, "o"))
     assert "tableformat.check-expression.ordered" not in table.properties
     one = pa.table({"a": pa.array([1], pa.int32()), "b": pa.array([2], pa.int32())})
-    with pytest.raises(UnsupportedFeatureError, match="'ordered', a < b, is enforced by Spark only"):
+    with pytest.raises(UnsupportedFeatureError, match="'ordered', a < b, is enforced only by Spark"):
         table.append(one)
     table.delete("a = 1")
     assert table.scan().to_arrow().num_rows == 0

@@ -295,7 +295,7 @@ def test_no_name_leads_out_of_the_lake(
         f"ALTER TABLE lake.{namespace}.t CREATE BRANCH `a\x01b`",
     ):
         with pytest.raises(
-            Exception, match=r"leads to another directory|part of the name is empty|cannot be part|PARSE_SYNTAX"
+            Exception, match=r"to another directory|part of the name is empty|is not allowed in a name|PARSE_SYNTAX"
         ):
             spark.sql(statement)
     after = set(warehouse.parent.rglob("*"))
@@ -347,6 +347,6 @@ def test_a_table_of_another_lake_is_read_and_not_written(
         f"CALL lake.system.expire_snapshots(table => '{namespace}.t')",
         f"DROP TABLE lake.{namespace}.t PURGE",
     ):
-        with pytest.raises(Exception, match="has a catalog of its own"):
+        with pytest.raises(Exception, match="has its own catalog"):
             spark.sql(statement)
     assert set((tmp_path / "other" / "db").rglob("*")) == before

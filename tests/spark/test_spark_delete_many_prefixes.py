@@ -123,7 +123,7 @@ def test_uuids_of_a_source_are_text(spark: SparkSession, lake: Catalog, namespac
     ("columns", "message"),
     [
         ("'ann' AS customer, 7 AS quantity", "quantity is not in the key (customer, order, line)"),
-        ("1 AS line", "is no leading part of the key (customer, order, line)"),
+        ("1 AS line", "is not a leading part of the key (customer, order, line)"),
         ("1 AS customer", "column 'customer' is string"),
         ("'ann' AS customer, 1.5 AS `order`", "column 'order' is long"),
     ],

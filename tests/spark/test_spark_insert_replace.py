@@ -97,7 +97,7 @@ def test_values_that_are_not_compared_exactly_are_refused(spark: SparkSession, l
         spark.sql(f"INSERT INTO lake.{table.name} REPLACE USING (weight) VALUES (1.5)")
     writer = spark.sql("SELECT 1.5D AS weight").writeTo(f"lake.{table.name}")
     both = writer.option("replace-equal", "weight").option("replace-prefix", "weight")
-    with pytest.raises(AnalysisException, match="replace-equal and replace-prefix exclude each other"):
+    with pytest.raises(AnalysisException, match="replace-equal and replace-prefix cannot be combined"):
         both.append()
     assert table.refresh().snapshot_id is None
 

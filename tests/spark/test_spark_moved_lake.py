@@ -63,6 +63,6 @@ def test_a_lake_that_is_mounted_read_only_is_read(spark: SparkSession, tmp_path:
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
         add_catalog(spark, "fixed", place)
-        check_read_and_not_written(spark, "fixed", "cannot be written to here")
+        check_read_and_not_written(spark, "fixed", "is not writable")
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)

@@ -97,11 +97,11 @@ def test_a_key_that_comes_twice_is_an_error(spark: SparkSession, table: Table, t
 def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
     new = spark.createDataFrame([("ann", 1, 1, "a")], "customer string, order long, line int, item string")
     for options, message in (
-        ({"order-by": "item"}, "order-by belongs to replace-prefix"),
-        ({**PREFIX, "order-by": "number"}, "order-by names number, which the rows do not have"),
+        ({"order-by": "item"}, "order-by requires replace-prefix"),
+        ({**PREFIX, "order-by": "number"}, "order-by refers to number, which the rows do not have"),
         ({**PREFIX, "order-by": "order"}, "equal in all rows of a prefix"),
-        ({**PREFIX, "order-by": "item", "on-refused": "divert", "refused-rows-table": "x.y"}, "exclude each other"),
-        ({"application-id": "loader"}, "give both or none"),
+        ({**PREFIX, "order-by": "item", "on-refused": "divert", "refused-rows-table": "x.y"}, "cannot be combined"),
+        ({"application-id": "loader"}, "pass both or neither"),
     ):
         with pytest.raises(AnalysisException, match=message):
             new.writeTo(f"lake.{table.name}").options(**options).append()
@@ -172,5 +172,5 @@ def test_named_procedures_run_once(spark: SparkSession, table: Table, namespace:
         assert (first.already_applied, again.already_applied) == (False, True)
         assert rows(spark, table) == expected
         spark.sql(f"DELETE FROM lake.{namespace}.t WHERE customer = 'zoe'")
-    with pytest.raises(AnalysisException, match="go together"):
+    with pytest.raises(AnalysisException, match="must be passed together"):
         spark.sql(f"CALL lake.system.delete_prefix('{namespace}.t', map('customer', 'zoe'), application_id => 'a')")

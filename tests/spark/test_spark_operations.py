@@ -230,19 +230,19 @@ def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
     given = frame(spark, [("ann", 1, "new")])
     for options, message in (
         ({"operation": "upserts"}, "upsert"),
-        ({"op-column": "item"}, "belongs to operation = 'changes'"),
-        ({"operation": "upsert", "op-column": "item"}, "Leave op-column out"),
-        ({"operation": "upsert", "replace-prefix": "customer"}, "exclude each other"),
-        ({"operation": "upsert", "replace-interval": "customer", "lower": "a"}, "exclude each other"),
+        ({"op-column": "item"}, "requires operation = 'changes'"),
+        ({"operation": "upsert", "op-column": "item"}, "Remove op-column"),
+        ({"operation": "upsert", "replace-prefix": "customer"}, "cannot be combined"),
+        ({"operation": "upsert", "replace-interval": "customer", "lower": "a"}, "cannot be combined"),
         ({"operation": "changes", "order-by": "item"}, "needs op-column"),
         ({"operation": "changes", "op-column": "item"}, "needs order-by"),
         ({"operation": "delete", "order-by": "item"}, "adds none"),
         ({"operation": "upsert", "order-by": "order"}, "equal in all rows"),
-        ({"operation": "upsert", "order-by": "number"}, "order-by names number, which the rows do not have"),
+        ({"operation": "upsert", "order-by": "number"}, "order-by refers to number, which the rows do not have"),
     ):
         with pytest.raises(AnalysisException, match=message):
             given.writeTo(f"lake.{table.name}").options(**options).append()
-    with pytest.raises(AnalysisException, match="belongs to an append"):
+    with pytest.raises(AnalysisException, match="requires an append"):
         given.writeTo(f"lake.{table.name}").option("operation", "upsert").overwritePartitions()
     new = given.writeTo(f"lake.{table.name}_new").tableProperty("tableformat.key", "customer,order")
     with pytest.raises(AnalysisException, match="creates or replaces"):

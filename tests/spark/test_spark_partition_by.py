@@ -105,14 +105,14 @@ def test_what_the_clause_cannot_say_is_an_error(spark: SparkSession, namespace: 
     """SQ-2, SQ-40"""
     for clause, match in (
         ("HASH (id, c) PARTITIONS 4", "near ',': expected '\\)'"),
-        ("HASH (id) PARTITIONS many", "near 'many': expected how many partitions"),
+        ("HASH (id) PARTITIONS many", "near 'many': expected the number of partitions"),
         ("HASH (id) PARTITIONS 4, id", "near 'id': expected HASH, RANGE or LIST"),
         ("LIST (c) (PARTITION VALUES IN (NULL))", "near 'NULL': expected a constant"),
         ("LIST (c) (PARTITION VALUES IN ())", "near '\\)': expected a constant"),
         ("LIST (c) (PARTITION VALUE = 1)", "near 'VALUE': expected VALUES"),
         (
             "RANGE (c) (PARTITION VALUES < 1), LIST (c) (PARTITION VALUES IN (1))",
-            "near 'LIST': expected HASH: a table has RANGE or LIST once",
+            "near 'LIST': expected HASH: RANGE or LIST is allowed only once",
         ),
         ("HASH (id) PARTITIONS 4 PARTITIONED BY (c)", "PARTITIONED BY"),
     ):

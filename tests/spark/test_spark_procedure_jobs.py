@@ -151,7 +151,7 @@ def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> 
     assert row["rewritten_data_files_count"] == 1
     assert alive(spark, table) == ALIVE
     assert "UNRESOLVED_COLUMN" in failure(spark, f"rewrite_data_files('{table.name}', where => 'idd = 3')")
-    assert "no condition of Spark's SQL" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
+    assert "not a condition in Spark SQL" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
 
 
 @pytest.fixture
@@ -226,12 +226,12 @@ REFUSED_ARGUMENTS = [
     ("options => map('min-input-files', 'two')", "must be a whole number, not 'two'"),
     ("options => map('rewrite-all', 'yes')", "must be true or false, not 'yes'"),
     ("options => map('delete-ratio-threshold', '2')", "delete_ratio_threshold must be above 0"),
-    ("options => map('output-spec-id', '1')", "files stay in the partition spec"),
+    ("options => map('output-spec-id', '1')", "files stay in their partition spec"),
     ("options => map('use-starting-sequence-number', 'false')", "can only be 'true'"),
     ("strategy => 'zsort'", "strategy must be 'binpack' or 'sort'"),
-    ("strategy => 'sort', sort_order => 'zorder(id1, id2)'", "always in the order of its key, 'id1, id2'"),
-    ("sort_order => 'id2 DESC'", "always in the order of its key"),
-    ("strategy => 'binpack', sort_order => 'id1, id2'", "belongs to the strategy 'sort'"),
+    ("strategy => 'sort', sort_order => 'zorder(id1, id2)'", "always sorted by the key, 'id1, id2'"),
+    ("sort_order => 'id2 DESC'", "always sorted by the key"),
+    ("strategy => 'binpack', sort_order => 'id1, id2'", "requires the strategy 'sort'"),
 ]
 
 
@@ -276,7 +276,7 @@ def test_rewrite_manifests(spark: SparkSession, table: Table) -> None:
     assert answer.dtypes == [("rewritten_manifests_count", "int"), ("added_manifests_count", "int")]
     assert answer.collect()[0].rewritten_manifests_count >= answer.collect()[0].added_manifests_count > 0
     assert alive(spark, table) == ALIVE
-    assert "'v' is not found in partition spec 0" in failure(
+    assert "'v' is not a field of partition spec 0" in failure(
         spark, f"rewrite_manifests('{table.name}', sort_by => array('v'))"
     )
     assert "no partition spec 7" in failure(spark, f"rewrite_manifests('{table.name}', spec_id => 7)")
@@ -413,7 +413,7 @@ def test_apply_retention(spark: SparkSession, lake: Catalog, namespace: str) -> 
     spark.sql(f"INSERT INTO {name} VALUES ('EU', DATE '2020-01-01'), ('US', current_date())")
     with pytest.raises(Exception, match="must be rules"):
         spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('tableformat.retain' = '30 days')")
-    with pytest.raises(Exception, match="is named by the retention"):
+    with pytest.raises(Exception, match="is used by the retention"):
         spark.sql(f"ALTER TABLE {name} RENAME COLUMN day TO other")
     [planned] = call(spark, f"apply_retention('{namespace}.events', dry_run => true)")
     assert (planned["rule"], planned["snapshot_id"]) == ("day: 30 days", None)

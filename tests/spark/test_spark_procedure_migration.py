@@ -177,9 +177,9 @@ def test_only_what_came_since_a_version_is_listed(spark: SparkSession, table: Ta
     without = call(spark, f"rewrite_table_path({arguments}, create_file_list => false)")
     assert without["file_list_location"] == "N/A"
     for wrong, message in (
-        (f"'{table.name}', '/elsewhere', '{target}'", "lies in"),
-        (f"'{table.name}', '{table.location}', '{table.location}'", "same place"),
-        (f"{arguments}, end_version => '7.metadata.json'", "no metadata file in the log"),
+        (f"'{table.name}', '/elsewhere', '{target}'", "not a directory or prefix"),
+        (f"'{table.name}', '{table.location}', '{table.location}'", "same location"),
+        (f"{arguments}, end_version => '7.metadata.json'", "not a metadata file in the log"),
     ):
         with pytest.raises(AnalysisException, match=message):
             call(spark, f"rewrite_table_path({wrong})")

@@ -92,7 +92,7 @@ def test_missing_argument_and_null_for_a_required_one(spark: SparkSession, table
     assert error.getCondition() == "REQUIRED_PARAMETER_NOT_FOUND"
     assert "snapshot_id" in str(error)
     assert "'snapshot_id' is required" in str(failure(spark, f"rollback_to_snapshot('{table.name}', NULL)"))
-    assert "names no table" in str(failure(spark, "rollback_to_snapshot(NULL, 1)"))
+    assert "the argument table is empty" in str(failure(spark, "rollback_to_snapshot(NULL, 1)"))
     assert "WRONG_NUM_ARGS" in str(failure(spark, f"rollback_to_snapshot('{table.name}', 1, 'main', 4)"))
     assert ids(spark, table.name) == [1, 2, 3]
 
@@ -106,7 +106,7 @@ def test_procedures_are_listed_and_described(spark: SparkSession) -> None:
     text = "\n".join(row[0] for row in spark.sql("DESCRIBE PROCEDURE lake.system.ancestors_of").collect())
     assert "The snapshot and its ancestors, newest first" in text
     assert "table (string, required): Name of the table" in text
-    assert "snapshot_id (long): Where to begin" in text
+    assert "snapshot_id (long): The snapshot to begin with" in text
 
 
 def test_name_without_a_namespace_is_in_the_current_one(spark: SparkSession, table: Table) -> None:
@@ -171,8 +171,8 @@ def test_set_current_snapshot_by_id_and_by_ref(spark: SparkSession, table: Table
         {"previous_snapshot_id": first, "current_snapshot_id": second}
     ]
     assert ids(spark, table.name) == [1, 2]
-    assert "give snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}')"))
-    assert "give snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}', {first}, 'one')"))
+    assert "either snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}')"))
+    assert "either snapshot_id or ref" in str(failure(spark, f"set_current_snapshot('{table.name}', {first}, 'one')"))
     assert "Did you mean 'one'" in str(failure(spark, f"set_current_snapshot('{table.name}', ref => 'onw')"))
 
 

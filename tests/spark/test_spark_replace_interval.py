@@ -41,7 +41,7 @@ def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
     assert table.inspect.delete_files().num_rows == 0
 
     outside = frame(spark, (2, 20), (5, 50), (1, 10))
-    with pytest.raises(AnalysisException, match=r"2 of 3 rows for .* lie outside the interval 2 <= day < 5") as error:
+    with pytest.raises(AnalysisException, match=r"2 of 3 rows for .* are outside the interval 2 <= day < 5") as error:
         outside.writeTo(f"lake.{table.name}").options(**options).append()
     assert error.value.getCondition() == "TABLEFORMAT_ROWS_REFUSED"
     assert "day = 5" in str(error.value)
@@ -52,15 +52,15 @@ def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
     assert rows(table) == [(0, 0), (1, 1), (2, 20), (5, 5)]
     refused = spark.table(f"lake.{table.name}_refused").collect()
     assert sorted((row.day, row._refused_reason) for row in refused) == [
-        (day, "lies outside the interval 2 <= day < 5") for day in (1, 5)
+        (day, "is outside the interval 2 <= day < 5") for day in (1, 5)
     ]
     for wrong, message in (
         ({"replace-interval": "dya", "lower": "1"}, "dya"),
         ({"replace-interval": "day"}, "needs lower, upper or both"),
-        ({"upper": "1"}, "belongs to replace-interval"),
+        ({"upper": "1"}, "requires replace-interval"),
         ({"replace-interval": "day", "lower": "x"}, "whole number"),
-        ({**options, "replace-prefix": "day"}, "exclude each other"),
-        ({"allow-outside": "true"}, "belongs to an overwrite"),
+        ({**options, "replace-prefix": "day"}, "cannot be combined"),
+        ({"allow-outside": "true"}, "requires an overwrite"),
     ):
         with pytest.raises(AnalysisException, match=message):
             outside.writeTo(f"lake.{table.name}").options(**wrong).append()
@@ -110,13 +110,13 @@ def test_rows_outside_of_the_condition_are_refused(spark: SparkSession, table: T
     )
     spark.sql(replace_where.format("(2, 20), (4, 40L)"))
     assert rows(table) == [(0, 0), (1, 1), (2, 20), (4, 40)]
-    with pytest.raises(AnalysisException, match=r"2 of 4 rows for .* lie outside what is overwritten"):
+    with pytest.raises(AnalysisException, match=r"2 of 4 rows for .* are outside the overwritten rows"):
         spark.sql(replace_where.format("(2, 20L), (4, 40), (1, 10), (2, 100)"))
     assert rows(table) == [(0, 0), (1, 1), (2, 20), (4, 40)]
     writer = frame(spark, (1, 10), (3, 30)).writeTo(name)
     with pytest.raises(AnalysisException, match="1 of 2 rows"):
         writer.overwrite(expr("day >= 2"))
-    with pytest.raises(AnalysisException, match=r"lie outside what is overwritten, FALSE\. Nothing was"):
+    with pytest.raises(AnalysisException, match=r"are outside the overwritten rows, FALSE\. Nothing was"):
         writer.overwrite(expr("false"))
     frame(spark, (1, 10), (3, 30)).writeTo(name).option("allow-outside", "true").overwrite(expr("day >= 2"))
     assert rows(table) == [(0, 0), (1, 1), (1, 10), (3, 30)]

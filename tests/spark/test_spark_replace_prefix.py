@@ -80,9 +80,9 @@ def test_many_prefixes_of_many_tasks(spark: SparkSession, table: Table) -> None:
 
 def test_columns_that_do_not_lead_the_key_are_refused(spark: SparkSession, table: Table) -> None:
     new = spark.createDataFrame([("a", 7, 0, "new")], COLUMNS)
-    with pytest.raises(AnalysisException, match=r"prefix \(id2\) is no leading part of the key"):
+    with pytest.raises(AnalysisException, match=r"prefix \(id2\) is not a leading part of the key"):
         new.writeTo(f"lake.{table.name}").option("replace-prefix", "id2").append()
-    with pytest.raises(AnalysisException, match="overwrites already"):
+    with pytest.raises(AnalysisException, match="already overwrites"):
         new.writeTo(f"lake.{table.name}").option("replace-prefix", "id1").overwritePartitions()
 
 

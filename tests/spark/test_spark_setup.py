@@ -248,7 +248,7 @@ def diverted(**options):
 try:
     diverted()
 except Exception as error:
-    print("refused" if "3 of 6 rows lie where no range partition of db.r is" in str(error) else error)
+    print("refused" if "3 of 6 rows are outside all range partitions of db.r" in str(error) else error)
 for _ in range(2):
     diverted(**{"on-refused": "divert", "refused-rows-table": "db.refused"})
 print("diverted", sorted(row.a for row in spark.table("lake.db.r").collect()),
@@ -295,7 +295,7 @@ def test_spark_connect(java: None, tmp_path: Path) -> None:
     assert "rows [0, 4, 7, 8, 50]" in done.stdout
     assert "then 5 6" in done.stdout
     assert "TABLEFORMAT_UNKNOWN_OPTION" in done.stdout
-    assert "3 of 6 rows lie where no range partition of db.r is" in done.stdout, "RP-21"
+    assert "3 of 6 rows are outside all range partitions of db.r" in done.stdout, "RP-21"
     assert "covered 0" in done.stdout
     assert "diverted [0, 1, 2] [3, 4, 5]" in done.stdout, "RP-22"
     assert "replace-prefix" in done.stdout

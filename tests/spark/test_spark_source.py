@@ -165,8 +165,8 @@ def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, t
     rows.write.format("tableformat").mode("overwrite").save(name)
     assert [row.id for row in spark.table(name).collect()] == [4]
     for path, message in (
-        ("/no/such/place", "no table lies at /no/such/place"),
-        ("spark_catalog.db.t", "is no catalog of tableformat"),
+        ("/no/such/place", "no table is at /no/such/place"),
+        ("spark_catalog.db.t", "is not a catalog of tableformat"),
         ("lake.db.none", "lake.db.none|TABLE_OR_VIEW_NOT_FOUND"),
     ):
         with pytest.raises(AnalysisException, match=message):
@@ -210,11 +210,11 @@ def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, ta
     assert [row.id for row in joined.collect()] == [2]
     table.refresh().upsert(pa.table({"id": [1]}, schema=SCHEMA))
     for options, message in (
-        ({"start_snapshot_id": ids[0]}, "replaces rows, which a read of what was appended cannot show"),
-        ({"end_snapshot_id": ids[0]}, "goes with start-snapshot-id"),
-        ({"start_snapshot_id": ids[2], "end_snapshot_id": ids[0]}, "is no ancestor of"),
+        ({"start_snapshot_id": ids[0]}, "replaces rows, which a read of appended rows cannot show"),
+        ({"end_snapshot_id": ids[0]}, "requires start-snapshot-id"),
+        ({"start_snapshot_id": ids[2], "end_snapshot_id": ids[0]}, "is not an ancestor of"),
         ({"start_snapshot_id": 7}, "no snapshot 7"),
-        ({"start_snapshot_id": ids[0], "snapshot_id": ids[1]}, "say two states"),
+        ({"start_snapshot_id": ids[0], "snapshot_id": ids[1]}, "both choose a state"),
     ):
         with pytest.raises(AnalysisException, match=message):
             read(**options)

@@ -180,7 +180,7 @@ def test_frame_that_missed_rows_of_the_target_is_a_conflict(spark: SparkSession,
     name = f"lake.{table.name}"
     while_running(spark, table, append(1))
     source = new_rows(spark, table, other).selectExpr("meanwhile(id) id", "v").alias("s")
-    with pytest.raises(AnalysisException, match="came into the table") as error:
+    with pytest.raises(AnalysisException, match="was added") as error:
         source.mergeInto(name, expr(f"{name}.id = s.id")).whenNotMatched().insertAll().merge()
     assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
     assert rows(table) == {**TARGET, 1: "new"}

@@ -107,7 +107,7 @@ def test_begins_at_a_time(table: Table, source: Source) -> None:
 def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
     add(table, 1)
     source.options["snapshot-id"] = "77"
-    with pytest.raises(Exception, match="snapshot-id 77 is no retained snapshot of the branch"):
+    with pytest.raises(Exception, match="snapshot-id 77 is not a retained snapshot of the branch"):
         source.batches()
 
 
@@ -214,7 +214,7 @@ def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> N
     add(table, 4)
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[second, third])
     with pytest.raises(
-        Exception, match=r"were expired before the stream read them; .*Start the query with a new checkpoint"
+        Exception, match=r"expired before the stream read them\. .*Start the query with a new checkpoint"
     ):
         source.batches()
 
@@ -227,7 +227,7 @@ def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_
         source.batches()
     add(table, 3)
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
-    with pytest.raises(Exception, match=f"snapshot {first}, of which the stream has read 1 files, was expired"):
+    with pytest.raises(Exception, match=f"snapshot {first}expired after the stream had read 1 of its files"):
         source.batches()
 
 
@@ -290,7 +290,7 @@ def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, t
     spark.sql(f"ALTER TABLE {name} ADD COLUMN w INT")
     query.processAllAvailable()
     spark.sql(f"INSERT INTO {name} VALUES (2, 'v2', 22)")
-    with pytest.raises(Exception, match=r"columns were changed while the query ran.*with the same checkpoint"):
+    with pytest.raises(Exception, match=r"were changed while the query ran.*with the same checkpoint"):
         query.processAllAvailable()
     query.stop()
     again = start()
@@ -306,11 +306,14 @@ def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, t
             {"streaming-max-file-per-micro-batch": "1"},
             r"unknown option 'streaming-max-file-per-micro-batch'.*Did you mean 'streaming-max-files-per-micro-batch'",
         ),
-        ({"snapshot-id": "1", "start-snapshot-id": "1"}, "snapshot-id and start-snapshot-id are two beginnings"),
-        ({"start-snapshot-id": "first"}, "option start-snapshot-id is a number, not 'first'"),
-        ({"streaming-max-rows-per-micro-batch": "0"}, "option streaming-max-rows-per-micro-batch is at least 1, not 0"),
-        ({"streaming-skip-delete-snapshots": "yes"}, "is true or false, not 'yes'"),
-        ({"start-snapshot-id": "77"}, "snapshot 77, after which the stream goes on, is not in the history"),
+        ({"snapshot-id": "1", "start-snapshot-id": "1"}, "snapshot-id and start-snapshot-id both define the start"),
+        ({"start-snapshot-id": "first"}, "option start-snapshot-id must be a number, not 'first'"),
+        (
+            {"streaming-max-rows-per-micro-batch": "0"},
+            "max-rows-per-micro-batch must be at least 1, not 0",
+        ),
+        ({"streaming-skip-delete-snapshots": "yes"}, "must be true or false, not 'yes'"),
+        ({"start-snapshot-id": "77"}, "snapshot 77, after which the stream continues, is not in the history"),
         ({"stream-from-timestamp": "yesterday"}, "yesterday.*is not ISO 8601"),
         ({"branch": "nowhere"}, "no branch 'nowhere'"),
     ],
@@ -324,7 +327,7 @@ def test_options_that_cannot_be(table: Table, source: Source, options: dict[str,
 
 
 def test_checkpoint_of_another_version_of_the_library() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"offsets of form 2, and this version .* reads form 1"):
+    with pytest.raises(UnsupportedFeatureError, match=r"offsets of version 2, but this version .* reads version 1"):
         StreamOffset.from_json({"version": 2, "snapshot": 7})
 
 

@@ -161,7 +161,7 @@ def test_insert_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession,
     """ST-2, CP-5: it read the table, so it is a read and a write, and nothing is written."""
     while_running(spark, table, append(4))
     before = files(table)
-    with pytest.raises(AnalysisException, match="came into the table") as error:
+    with pytest.raises(AnalysisException, match="was added") as error:
         spark.sql(f"INSERT INTO lake.{table.name} SELECT meanwhile(max(id)) + 1, 'max' FROM lake.{table.name}")
     assert [error.value.getCondition(), error.value.getSqlState()] == ["TABLEFORMAT_COMMIT_CONFLICT", "40001"]
     assert "Run the operation again" in str(error.value)
@@ -181,7 +181,7 @@ def test_insert_is_told_of_every_scan_of_its_table(spark: SparkSession, table: T
     spark.sql(statement)
     assert ids(table) == [1, 2, 3, 11, 12, 60]
     while_running(spark, table, append(50))
-    with pytest.raises(AnalysisException, match="came into the table"):
+    with pytest.raises(AnalysisException, match="was added"):
         spark.sql(statement)
     assert ids(table) == [1, 2, 3, 11, 12, 50, 60]
 
@@ -203,7 +203,7 @@ def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: Spark
         USING (SELECT meanwhile(id) - 49 id, v FROM lake.{table.name} WHERE id < 3 OR id = 50) s
         ON t.id = s.id AND t.id < 4 WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *
     """
-    with pytest.raises(AnalysisException, match="came into the table") as error:
+    with pytest.raises(AnalysisException, match="was added") as error:
         spark.sql(statement)
     assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
     assert ids(table) == [1, 2, 3, 50]
@@ -213,7 +213,7 @@ def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: Spark
 
 def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
     while_running(spark, table, append(50))
-    with pytest.raises(AnalysisException, match="came into the table"):
+    with pytest.raises(AnalysisException, match="was added"):
         spark.sql(f"""
             UPDATE lake.{table.name} SET v = 'x'
             WHERE id = 1 AND id IN (SELECT meanwhile(id) FROM lake.{table.name} WHERE id > 0)
@@ -258,7 +258,7 @@ def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
 @READS_ARE_KNOWN
 def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
     while_running(spark, table, append(50))
-    with pytest.raises(AnalysisException, match="came into the table"):
+    with pytest.raises(AnalysisException, match="was added"):
         spark.sql(f"""
             INSERT INTO lake.{table.name} REPLACE WHERE id = 1
             SELECT 1L, max(v) FROM lake.{table.name} WHERE meanwhile(id) > 0

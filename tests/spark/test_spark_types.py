@@ -81,7 +81,7 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str) ->
 @pytest.mark.before_spark("4.1", "columns of times are refused")
 def test_times_that_spark_lacks_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     lake.create_table((namespace, "t"), pa.schema([("v", pa.time64("us"))]))
-    with pytest.raises(AnalysisException, match=r"'v' has the type time, which Spark has since 4\.1"):
+    with pytest.raises(AnalysisException, match=r"'v' has the type time, which needs Spark 4\.1"):
         spark.table(f"lake.{namespace}.t")
 
 

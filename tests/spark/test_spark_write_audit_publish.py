@@ -101,8 +101,8 @@ def test_staged_snapshots_are_published_once(spark: SparkSession, table: Table) 
     assert picked[0].current_snapshot_id == table.refresh().snapshot_id
     assert ids(spark, table) == [2, 3, 4]
     for call, message in {
-        f"publish_changes('{table.name}', 'rows')": "was published to 'main' already|is in the history",
-        f"cherrypick_snapshot('{table.name}', {staged['gone']})": "is in the history of 'main' already",
+        f"publish_changes('{table.name}', 'rows')": "was already published to 'main'|is already in the history",
+        f"cherrypick_snapshot('{table.name}', {staged['gone']})": "is already in the history of 'main'",
         f"publish_changes('{table.name}', 'changed')": "deletes or replaces rows of its parent",
         f"publish_changes('{table.name}', 'none')": "no snapshot was staged with the WAP id 'none'",
         f"cherrypick_snapshot('{table.name}', 7)": "has no snapshot 7",

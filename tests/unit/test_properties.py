@@ -185,7 +185,7 @@ def test_location_provider_that_cannot_be_imported_is_refused_when_it_is_set(
 
 def test_tables_of_version_1_are_not_made(catalog: tf.Catalog) -> None:
     """FM-19."""
-    with pytest.raises(UnsupportedFeatureError, match=r"tables of format-version 1 are read and not made"):
+    with pytest.raises(UnsupportedFeatureError, match=r"tables of format-version 1 can be read but not created"):
         catalog.create_table("db.u", SCHEMA, properties={"format-version": "1"})
     assert not catalog.table_exists("db.u")
 
@@ -196,7 +196,7 @@ def test_tables_of_version_1_are_not_made(catalog: tf.Catalog) -> None:
         ({"tableformat.check.x": "price >"}, r"tableformat\.check-expression\.x .* is missing"),
         ({"tableformat.check-expression.x": WHERE}, r"tableformat\.check\.x .* is missing"),
         ({"tableformat.check.x": " ", "tableformat.check-expression.x": WHERE}, r"tableformat\.check\.x .* is missing"),
-        ({"tableformat.check.x": "price > 0", "tableformat.check-expression.x": "price > 0"}, "is no JSON"),
+        ({"tableformat.check.x": "price > 0", "tableformat.check-expression.x": "price > 0"}, "is not JSON"),
         (
             {
                 "tableformat.check.x": "cost > 0",
@@ -227,7 +227,7 @@ def test_a_constraint_that_is_set_whole_is_held(table: tf.Table) -> None:
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("encryption.key-id", UnsupportedFeatureError, "files are not encrypted here"),
+        ("encryption.key-id", UnsupportedFeatureError, "does not encrypt files"),
         ("current-snapshot-id", InvalidArgumentError, "is reserved"),
         ("sort-order", InvalidArgumentError, "is reserved"),
     ],

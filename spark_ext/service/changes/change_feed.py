@@ -81,6 +81,7 @@ def _first(view: SnapshotView, arguments: Mapping[str, Any], name: str) -> int |
         return snapshot_before(view.metadata, view.snapshot, arguments["bounds"])
     if arguments["bounds"]["start"] is not None:
         raise InvalidArgumentError(
-            f"the changes of {name}: the option {CONSUMER} and a start are two bounds; give one."
+            f"the changes of {name}: the option {CONSUMER} and a start both define the lower bound; pass only one of "
+            "them."
         )
     return consumer_of(view.metadata, consumer).snapshot_id

@@ -62,11 +62,13 @@ def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str
     for bounds in (_START_OPTIONS, END_OPTIONS):
         named = [option for option in bounds if option in given]
         if len(named) > 1:
-            raise InvalidArgumentError(f"the changes of {name}: {' and '.join(named)} say two bounds; give one.")
+            raise InvalidArgumentError(
+                f"the changes of {name}: {' and '.join(named)} define the same bound; pass only one of them."
+            )
     from_ms, to_ms = moment_of(given, "start-timestamp"), moment_of(given, "end-timestamp")
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise InvalidArgumentError(
-            f"the changes of {name}: start-timestamp, {from_ms}, is later than end-timestamp, {to_ms}. Exchange them."
+            f"the changes of {name}: start-timestamp, {from_ms}, is later than end-timestamp, {to_ms}. Swap them."
         )
     until = _until(view, given)
     begin = number_of(given, "start-snapshot-id")
@@ -89,7 +91,8 @@ def _until(view: SnapshotView, given: Mapping[str, str]) -> SnapshotView:
     line = {snapshot.snapshot_id: snapshot for snapshot in ancestors(view.metadata, view.snapshot)}
     if last not in line:
         raise SnapshotNotFoundError(
-            f"snapshot {last}, with which the changes end, is no ancestor of the branch's head; it may have expired."
+            f"snapshot {last}, the end of the changes, is not an ancestor of the head of the branch; it may have "
+            "expired."
         )
     return replace(view, snapshot=line[last])
 

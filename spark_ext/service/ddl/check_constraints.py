@@ -46,7 +46,7 @@ def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str
     known = {name.casefold(): name for name in check_conditions(table.properties)}
     for check in checks:
         if check["name"].casefold() in known:
-            raise AlreadyExistsError(f"{table.name} has a constraint {known[check['name'].casefold()]!r} already.")
+            raise AlreadyExistsError(f"{table.name} already has a constraint {known[check['name'].casefold()]!r}.")
     added = check_properties(checks, table.metadata.schema())
     if added:
         schema_id = table.metadata.current_schema_id

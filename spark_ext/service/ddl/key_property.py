@@ -18,7 +18,9 @@ def key_of(arguments: Mapping[str, Any]) -> Sequence[str]:
     if text is None:
         return list(arguments["key"])
     if arguments["key"]:
-        raise InvalidArgumentError(f"PRIMARY KEY and the table property {KEY!r} both say the key; give one.")
+        raise InvalidArgumentError(
+            f"PRIMARY KEY and the table property {KEY!r} both define the key; pass only one of them."
+        )
     return key_columns(text)
 
 
@@ -26,5 +28,5 @@ def key_columns(text: str) -> Sequence[str]:
     """The columns in a value of the property."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise InvalidArgumentError(f"table property {KEY!r} is a list of columns, such as 'a, b', not {text!r}.")
+        raise InvalidArgumentError(f"table property {KEY!r} must be a list of columns, such as 'a, b', not {text!r}.")
     return names

@@ -69,7 +69,7 @@ def _drop_content(session: Session, namespace: tuple[str, ...]) -> None:
 
 def _check_exists(session: Session, namespace: tuple[str, ...]) -> None:
     if not namespace:
-        raise InvalidArgumentError("a namespace must be named: a catalog's tables all lie in one.")
+        raise InvalidArgumentError("a namespace is required: every table of a catalog is in a namespace.")
     try:
         found = session.catalog.iceberg.namespace_exists(namespace)
     except NoSuchNamespaceError:

@@ -36,7 +36,7 @@ def range_partitions_as_properties(properties: Mapping[str, str], schema: Schema
         defined = range_partitions_of(properties, schema)
     except UnsupportedFeatureError:
         return dict(properties)
-    assert defined is not None, "the property is there"
+    assert defined is not None, "the property exists"
     others = {name: value for name, value in properties.items() if name != RANGE_PARTITIONS}
     return others | {PREFIX + name: text for name, text in texts_of_range_partitions(defined).items()}
 
@@ -45,6 +45,6 @@ def refuse_range_property(name: str) -> None:
     """Reject these properties in ALTER TABLE, which could change one of several that are only valid together."""
     if is_range_property(name):
         raise InvalidArgumentError(
-            f"{name!r} belongs to CREATE TABLE. CALL system.alter_range_partitions(...) changes range partitions, "
-            "CALL system.define_range_partitions(...) gives some to a table that has none. Nothing was changed."
+            f"{name!r} can only be set in CREATE TABLE. Nothing was changed. CALL system.alter_range_partitions(...) "
+            "changes range partitions; CALL system.define_range_partitions(...) adds them to a table without any."
         )

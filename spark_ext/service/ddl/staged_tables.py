@@ -99,7 +99,7 @@ def commit_staged_table(session: Session, request: Request) -> None:
     staged = session.staging.staged(identifier)
     if staged is None:
         raise CommitConflictError(
-            "the catalog's Python process was started anew while the statement ran. Nothing was changed. Run the "
+            "the Python process of the catalog was restarted while the statement ran. Nothing was changed. Run the "
             "statement again."
         )
     if staged.base is not None and not staged.is_written:
@@ -148,10 +148,12 @@ def _replaced(session: Session, request: Request) -> StagedTable:
     properties = request.arguments["properties"]
     location = properties.get("location")
     if location is not None and location.rstrip("/") != table.location.rstrip("/"):
-        raise InvalidArgumentError(f"REPLACE TABLE {table.name}: the table stays at {table.location}.")
+        raise InvalidArgumentError(
+            f"REPLACE TABLE {table.name} cannot change the location of the table, {table.location}."
+        )
     if requested_format_version(properties, table.metadata.format_version) != table.metadata.format_version:
         raise InvalidArgumentError(
-            f"REPLACE TABLE {table.name} cannot change the format version. ALTER TABLE ... SET TBLPROPERTIES can."
+            f"REPLACE TABLE {table.name} cannot change the format version. Use ALTER TABLE ... SET TBLPROPERTIES."
         )
     return StagedTable(request.table, table.metadata, None, table.metadata, table.iceberg.io)
 
@@ -269,7 +271,7 @@ def _publish(session: Session, staged: StagedTable) -> None:
         staged.creation.commit_transaction()
         return
     base = staged.base
-    assert base is not None, "what is not created is replaced"
+    assert base is not None, "a table that is not created is replaced"
     table = IcebergTable(staged.identifier, base, "", staged.io, backend)
     commit_updates(table, _unchanged(base), staged.updates)
 

@@ -113,7 +113,7 @@ def load_table(session: Session, request: Request) -> dict[str, Any]:
     identifier, arguments = request.table, request.arguments
     try:
         if len(identifier) < 2:
-            raise TableNotFoundError(f"no table {identifier[0]!r}: a table lies in a namespace.")
+            raise TableNotFoundError(f"no table {identifier[0]!r}: include the namespace.")
         table = session.load(identifier)
     except TableNotFoundError:
         if len(identifier) < 3 or not _is_behind_a_table(identifier[-1]):
@@ -156,8 +156,8 @@ def describe_changelog(session: Session, pin: Pin) -> dict[str, Any]:
     view = session.view(pin)
     if pin.snapshot_id is not None:
         raise InvalidArgumentError(
-            f"{'.'.join(pin.table)}.{CHANGELOG} has no states: the options start-snapshot-id and end-snapshot-id, or "
-            "start-timestamp and end-timestamp, say which snapshots it is about."
+            f"{'.'.join(pin.table)}.{CHANGELOG} does not support time travel. Choose its snapshots with the options "
+            "start-snapshot-id and end-snapshot-id, or start-timestamp and end-timestamp."
         )
     check_changelog_columns(view.schema)
     return {**describe_table(session, pin), "changelog_columns": spark_schema(Schema(*CHANGELOG_FIELDS))}
@@ -175,8 +175,8 @@ def load_state(session: Session, request: Request) -> dict[str, Any]:
         return describe_table(session, pin)
     if pin.snapshot_id is not None or pin.branch != MAIN_BRANCH:
         raise InvalidArgumentError(
-            f"{'.'.join(pin.table)}: {' and '.join(request.arguments['options'])} names a state of the table, and "
-            "VERSION AS OF or TIMESTAMP AS OF another; give one."
+            f"{'.'.join(pin.table)}: both {' and '.join(request.arguments['options'])} and VERSION AS OF or "
+            "TIMESTAMP AS OF choose a state of the table; use only one of them."
         )
     chosen = _pin(session.pinned(pin), pin.table, request.arguments)
     if identifier[-1].lower() == CHANGELOG and identifier != pin.table:
@@ -250,7 +250,7 @@ def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -
         view = table.at(as_of=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
     else:
         return Pin(identifier, location, branch=WriteAuditPublish.of(arguments, table).branch_read(table))
-    assert view.snapshot is not None, "a snapshot that was named is there"
+    assert view.snapshot is not None, "the chosen snapshot exists"
     return Pin(identifier, location, view.snapshot.snapshot_id)
 
 
@@ -363,8 +363,8 @@ def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
     provider = properties.get(PROVIDER_PROPERTY, PROVIDER).lower()
     if provider not in _PROVIDERS:
         raise InvalidArgumentError(
-            f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
-            f"one of {', '.join(sorted(_PROVIDERS))}."
+            f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Omit USING, or use one "
+            f"of {', '.join(sorted(_PROVIDERS))}."
         )
     named = {PARQUET: {_FILE_FORMAT: PARQUET}, ICEBERG: {PROVIDER_PROPERTY: ICEBERG}}.get(provider, {})
     return named | {
@@ -403,13 +403,13 @@ def partition_text(transform: dict[str, Any]) -> str:
     numbers = [each["literal"] for each in arguments if "literal" in each]
     if name is None or len(columns) != 1:
         raise InvalidArgumentError(
-            f"PARTITIONED BY: {transform.get('transform')!r} over {columns} is no partition transform. There are "
+            f"PARTITIONED BY: {transform.get('transform')!r} over {columns} is not a partition transform. Supported: "
             "identity, bucket(16, c), truncate(4, c), years(c), months(c), days(c) and hours(c)."
         )
     widths = [each for each in arguments if "literal" in each]
     if any(each["type"] not in _WHOLE_NUMBERS or int(each["literal"]) < 1 for each in widths):
         raise InvalidArgumentError(
-            f"PARTITIONED BY: {name}({', '.join([*numbers, *columns])}): the number is a whole one, from 1 on."
+            f"PARTITIONED BY: {name}({', '.join([*numbers, *columns])}): the number must be a whole number above 0."
         )
     quoted = '"' + columns[0].replace('"', '""') + '"'
     return f"{name}({', '.join([*numbers, quoted])})"

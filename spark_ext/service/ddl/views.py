@@ -85,7 +85,9 @@ def replace_view(session: Session, request: Request) -> dict[str, Any]:
     shown = _stated_properties(view)
     lost = [name for name in shown if name not in given]
     if lost:
-        raise InvalidArgumentError(f"{', '.join(lost)}: a view keeps what it says of itself. Nothing was changed.")
+        raise InvalidArgumentError(
+            f"{', '.join(lost)}: this property of a view cannot be removed. Nothing was changed."
+        )
     return _replaced(session, request, view, {name: value for name, value in given.items() if shown.get(name) != value})
 
 
@@ -104,7 +106,7 @@ def _named(identifier: tuple[str, ...]) -> tuple[str, ...]:
     """Raises InvalidArgumentError for a name without a namespace: neither the session nor the statement names one."""
     if len(identifier) < 2:
         raise InvalidArgumentError(
-            f"{identifier_text(identifier)!r} is no name of a view: write 'lake.db.v', or USE lake.db before."
+            f"{identifier_text(identifier)!r} is not the name of a view: write 'lake.db.v', or run USE lake.db first."
         )
     return identifier
 
@@ -117,8 +119,8 @@ def describe_view(view: View) -> dict[str, Any]:
     if query is None:
         dialects = ", ".join(each.root.dialect for each in version.representations)
         raise UnsupportedFeatureError(
-            f"view {identifier_text(view.name())} has SQL for {dialects}, and none for Spark. CREATE OR REPLACE VIEW "
-            "gives it some."
+            f"view {identifier_text(view.name())} has SQL for {dialects}, but not for Spark. Use CREATE OR REPLACE "
+            "VIEW to add it."
         )
     summary = version.summary
     return {
@@ -151,7 +153,7 @@ def _definition(request: Request) -> ViewDefinition:
     kind = arguments["properties"].get("table_type", _PLAIN)
     if kind != _PLAIN:
         raise UnsupportedFeatureError(
-            f"view {identifier_text(request.table)}: Iceberg has plain views only, and none of the kind {kind}."
+            f"view {identifier_text(request.table)}: Iceberg supports only plain views, not views of the kind {kind}."
         )
     names = arguments["query_columns"]
     return ViewDefinition(
@@ -189,7 +191,7 @@ def _refuse_reserved(properties: Mapping[str, str]) -> None:
     set_by_hand = sorted(properties.keys() & {*_STATED, _FORMAT_VERSION, QUERY_COLUMNS})
     if set_by_hand:
         raise InvalidArgumentError(
-            f"{', '.join(set_by_hand)}: a view says this of itself, and no statement sets it. Nothing was changed."
+            f"{', '.join(set_by_hand)}: this property of a view is computed and cannot be set. Nothing was changed."
         )
 
 

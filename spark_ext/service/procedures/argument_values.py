@@ -32,5 +32,5 @@ def python_value(value: dict[str, Any]) -> Any:
         return literal_value(value)
     except NoValueError as error:
         raise InvalidArgumentError(
-            f"{value['literal']!r} of Spark's type {value['type']} cannot be an argument of a procedure."
+            f"{value['literal']!r} of Spark's type {value['type']} is not supported as an argument of a procedure."
         ) from error

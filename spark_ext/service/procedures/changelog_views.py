@@ -42,11 +42,11 @@ _WHOLE: Final = (
 @procedure(
     Parameter("changelog_view", "string", "Name of the view, `<table>_changes` by default."),
     Parameter(
-        "options", STRING_MAP, "Which snapshots: start-snapshot-id, end-snapshot-id, start-timestamp, end-timestamp."
+        "options", STRING_MAP, "Snapshots to read: start-snapshot-id, end-snapshot-id, start-timestamp, end-timestamp."
     ),
-    Parameter("compute_updates", "boolean", "Whether a delete and an insert of one row are an update."),
-    Parameter("identifier_columns", array_of("string"), "What identifies a row; the key by default."),
-    Parameter("net_changes", "boolean", "Whether changes that later ones undo are left out; false by default."),
+    Parameter("compute_updates", "boolean", "Whether a delete and an insert of the same row become an update."),
+    Parameter("identifier_columns", array_of("string"), "The columns that identify a row; the key by default."),
+    Parameter("net_changes", "boolean", "Whether changes that later ones undo are omitted; false by default."),
     columns=pa.schema(not_null(pa.string(), "changelog_view")),
     changes_table=False,
     on_branch=False,
@@ -65,7 +65,7 @@ def create_changelog_view(
     computes_updates = bool(identifier_columns) if compute_updates is None else compute_updates
     if computes_updates and net_changes:
         raise InvalidArgumentError(
-            "create_changelog_view: compute_updates and net_changes are two different views; call it for each."
+            "create_changelog_view: compute_updates and net_changes cannot be combined. Create one view for each."
         )
     last = changelog_range(table.view, options, name=table.name).to_snapshot_id
     if last is not None and not any(name.casefold() in END_OPTIONS for name in options):
@@ -116,7 +116,7 @@ def _identifiers(table: Table, stated: Sequence[str]) -> list[str]:
             raise UnknownColumnError(name, [field.name for field in schema.fields], where="create_changelog_view")
     if not names:
         raise InvalidArgumentError(
-            f"create_changelog_view: updates are told by what identifies a row, and {table.name} has no key. Name "
+            f"create_changelog_view: updates require columns that identify a row, but {table.name} has no key. Pass "
             "identifier_columns."
         )
     return [_quoted(name) for name in names]
@@ -175,8 +175,8 @@ def _updates(identifiers: Sequence[str], columns: Sequence[str]) -> list[list[st
     same = f"PARTITION BY {', '.join([*identifiers, *_COMMIT])}"
     names = ", ".join(identifiers).replace("'", "\\'")
     message = (
-        f"'create_changelog_view: one snapshot changed several rows with the same {names}. Name identifier_columns "
-        "that tell rows apart, or leave compute_updates out.'"
+        f"'create_changelog_view: one snapshot changed several rows with the same {names}. Pass identifier_columns "
+        "that identify a row, or omit compute_updates.'"
     )
     changed = (
         f"CASE WHEN __deletes = 1 AND __inserts = 1 THEN IF({_IS_DELETE}, 'UPDATE_BEFORE', 'UPDATE_AFTER') "

@@ -68,8 +68,8 @@ def exact_condition(where: Sequence[Part], table: Table, procedure: str) -> Bool
     if len(exact) < len(filters):
         unknown = next(part for part, found in zip(where, filters, strict=True) if found is None)
         raise InvalidPredicateError(
-            f"{procedure}: {unknown.text!r} compares no column with constants. Nothing was changed. Use comparisons, "
-            "IN, IS NULL and LIKE 'text%'."
+            f"{procedure}: {unknown.text!r} does not compare columns with constants. Nothing was changed. Use "
+            "comparisons, IN, IS NULL and LIKE 'text%'."
         )
     return all_of(exact)
 
@@ -99,7 +99,7 @@ def _calls_function(leaf: SparkExpression) -> bool:
 
 def _no_condition(part: Part) -> InvalidPredicateError:
     return InvalidPredicateError(
-        f"where: {part.text} cannot choose files. Compare columns, or functions of the catalog such as "
-        "system.bucket(4, id), with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL "
-        "and LIKE 'a%', joined by AND, OR and NOT."
+        f"where: {part.text} cannot be used to choose files. Compare columns, or functions of the catalog such as "
+        "system.bucket(4, id), with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL and LIKE 'a%', "
+        "joined by AND, OR and NOT."
     )

@@ -25,11 +25,13 @@ _DELETED = pa.schema(
     ]
 )
 COMMIT: Final = (
-    Parameter("application_id", "string", "With batch_id: the call is committed once, however often it is repeated."),
-    Parameter("batch_id", "string", "The name of this call; a whole number is applied up to the largest one."),
-    Parameter("if_unchanged_since", "long", "Fail if rows came into the scope after this snapshot; -1 is none."),
+    Parameter("application_id", "string", "With batch_id: repeated calls are committed only once."),
+    Parameter("batch_id", "string", "The name of this call; whole numbers up to the largest applied one are skipped."),
+    Parameter(
+        "if_unchanged_since", "long", "Fail if rows were added to the scope after this snapshot; -1 is an empty table."
+    ),
 )
-_MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or scan, which reads and counts rows.")
+_MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or scan, which reads and counts the rows.")
 
 
 @procedure(
@@ -52,7 +54,7 @@ def delete_prefix(
     """Delete every row whose key begins with the prefix, or with a row of the source. No rows are read."""
     if (prefix is None) == (source is None):
         raise InvalidArgumentError(
-            "delete_prefix: give prefix, or source, a table or view whose rows are the prefixes."
+            "delete_prefix: pass prefix, or source, a table or view whose rows are the prefixes."
         )
     prefixes = prefix_table(table, prefix) if source is None else source_prefixes(table, source)
     result = table.delete_prefix(prefixes, mode=mode, dry_run=dry_run, **named_commit(commit))
@@ -61,8 +63,8 @@ def delete_prefix(
 
 @procedure(
     Parameter("on", array_of("string"), "The columns of the range, the key by default."),
-    Parameter("lower", ANY, "Values of the leading columns, included: struct('a', 2), an array, or one value."),
-    Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
+    Parameter("lower", ANY, "Inclusive values of the leading columns: struct('a', 2), an array, or one value."),
+    Parameter("upper", ANY, "The same, exclusive; a NULL bound is open."),
     _MODE,
     DRY_RUN,
     *COMMIT,
@@ -80,11 +82,11 @@ def delete_range(
 ) -> Rows:
     """Delete the rows from lower (included) to upper (excluded). No rows are read."""
     if lower is None and upper is None:
-        raise InvalidArgumentError("delete_range: give lower or upper. TRUNCATE TABLE deletes every row.")
+        raise InvalidArgumentError("delete_range: pass lower or upper. To delete every row, use TRUNCATE TABLE.")
     columns = _known_columns(table, table.key if on is None else on)
     if not columns:
-        why = f"{table.name} has no key" if on is None else "an empty array names none"
-        raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {why}.")
+        why = f"{table.name} has no key" if on is None else "the array is empty"
+        raise InvalidArgumentError(f"delete_range: pass columns, on => array('a', 'b'); {why}.")
     result = table.delete_range(
         on=None if on is None else list(columns),
         lower=bound(table, lower, columns, argument="lower"),
@@ -110,11 +112,11 @@ def delete_ranges(table: Table, *, source: pa.Table, mode: str = "auto", dry_run
 
 
 @procedure(
-    Parameter("source", "string", "The table whose rows come in the place of the interval.", True, role="other_table"),
+    Parameter("source", "string", "The table whose rows replace the interval.", True, role="other_table"),
     Parameter("on", array_of("string"), "The columns of the interval.", is_required=True),
-    Parameter("lower", ANY, "Values of the first of these columns, included: struct('a', 2), an array, or one value."),
-    Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
-    Parameter("blind", "boolean", "Write a range delete and look at no file."),
+    Parameter("lower", ANY, "Inclusive values of the first of these columns: struct('a', 2), an array, or one value."),
+    Parameter("upper", ANY, "The same, exclusive; a NULL bound is open."),
+    Parameter("blind", "boolean", "Write a range delete without reading any file."),
     DRY_RUN,
     *COMMIT,
     columns=pa.schema(

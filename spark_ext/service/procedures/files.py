@@ -22,19 +22,23 @@ _EXPIRED: Final = (
     "deleted_statistics_files_count",
 )
 _EXPIRED_HERE: Final = ("deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes")
-_MAX_CONCURRENT_DELETES: Final = Parameter("max_concurrent_deletes", "integer", "A hint of Iceberg's, without effect.")
-_STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Iceberg's, without effect.")
+_MAX_CONCURRENT_DELETES: Final = Parameter(
+    "max_concurrent_deletes", "integer", "Accepted as a hint of Iceberg, without effect."
+)
+_STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "Accepted as a hint of Iceberg, without effect.")
 
 
 @procedure(
-    Parameter("older_than", "timestamp", "Snapshots before it expire; five days ago by default."),
-    Parameter("retain_last", "integer", "Ancestors of each branch that stay whatever their age; 1 by default."),
+    Parameter("older_than", "timestamp", "Snapshots before this time expire; five days ago by default."),
+    Parameter(
+        "retain_last", "integer", "Number of ancestors of each branch to retain regardless of age; 1 by default."
+    ),
     _MAX_CONCURRENT_DELETES,
     _STREAM_RESULTS,
-    Parameter("snapshot_ids", array_of("long"), "Snapshots that expire whatever their age."),
-    Parameter("clean_expired_metadata", "boolean", "Whether schemas and specs that nothing needs go too."),
+    Parameter("snapshot_ids", array_of("long"), "Snapshots to expire regardless of age."),
+    Parameter("clean_expired_metadata", "boolean", "Whether unused schemas and partition specs are removed too."),
     DRY_RUN,
-    Parameter("clean_expired_files", "boolean", "Whether files that no snapshot needs go; true by default."),
+    Parameter("clean_expired_files", "boolean", "Whether unneeded files are removed; true by default."),
     columns=pa.schema([(name, pa.int64()) for name in _EXPIRED]),
     more_columns=not_null(pa.int64(), *_EXPIRED_HERE),
     on_branch=False,
@@ -65,8 +69,12 @@ def expire_snapshots(
 
 
 @procedure(
-    Parameter("older_than", "timestamp", "Files written before it go; three days ago by default, a day ago at most."),
-    Parameter("location", "string", "A directory of the table; all of them by default."),
+    Parameter(
+        "older_than",
+        "timestamp",
+        "Files written before this time are removed; three days ago by default, at most a day ago.",
+    ),
+    Parameter("location", "string", "A directory of the table; all directories by default."),
     DRY_RUN,
     _MAX_CONCURRENT_DELETES,
     Parameter(
@@ -75,15 +83,17 @@ def expire_snapshots(
         "A view with file_path and last_modified, instead of a listing.",
         role="file_list",
     ),
-    Parameter("equal_schemes", STRING_MAP, "Schemes that are the same: map('wasb,abfs', 'abfss')."),
-    Parameter("equal_authorities", STRING_MAP, "Authorities that are the same."),
-    Parameter("prefix_mismatch_mode", "string", "Of a file that is named with another prefix: ERROR, IGNORE, DELETE."),
-    Parameter("prefix_listing", "boolean", "A hint of Iceberg's, without effect."),
+    Parameter("equal_schemes", STRING_MAP, "Schemes that are equal: map('wasb,abfs', 'abfss')."),
+    Parameter("equal_authorities", STRING_MAP, "Authorities that are equal."),
+    Parameter(
+        "prefix_mismatch_mode", "string", "What to do about files listed under another prefix: ERROR, IGNORE, DELETE."
+    ),
+    Parameter("prefix_listing", "boolean", "Accepted as a hint of Iceberg, without effect."),
     _STREAM_RESULTS,
     Parameter(
         "allow_recent",
         "boolean",
-        "Take an older_than less than a day ago: nobody else writes to the table.",
+        "Allow an older_than less than a day ago, if nobody else writes to the table.",
         value_in_tests=True,
     ),
     columns=pa.schema(not_null(pa.string(), "orphan_file_location")),

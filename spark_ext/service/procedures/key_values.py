@@ -77,12 +77,12 @@ def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tupl
     if value is None:
         return None
     if isinstance(value, dict):
-        raise InvalidArgumentError(f"{argument}: a map has no order; write struct(...) or array(...).")
+        raise InvalidArgumentError(f"{argument}: a map has no order; use struct(...) or array(...).")
     if isinstance(value, Struct):
         names = [as_spelled(name, on) for name, _ in value]
         if not all(_UNNAMED.fullmatch(name) for name in names) and names != list(on[: len(names)]):
             raise InvalidArgumentError(
-                f"{argument} names ({', '.join(names)}), which are not the first of the columns ({', '.join(on)})."
+                f"{argument} contains ({', '.join(names)}), which are not the first of the columns ({', '.join(on)})."
             )
         value = [each for _, each in value]
     values = value if isinstance(value, list) else [value]
@@ -101,8 +101,8 @@ def _named_values(prefix: Any, table: Table) -> dict[str, Any]:
     named = {as_spelled(name, known) if isinstance(name, str) else name: value for name, value in pairs}
     if not pairs or len(named) < len(pairs) or not all(isinstance(name, str) for name in named):
         raise InvalidArgumentError(
-            "prefix names leading key columns and their values, each column once: named_struct('id1', 'a', 'id2', 2), "
-            "map('id1', 'a'), or an array of them."
+            "prefix must contain leading key columns with their values, each column once: named_struct('id1', 'a', "
+            "'id2', 2), map('id1', 'a'), or an array of them."
         )
     return named
 
@@ -111,7 +111,7 @@ def _type_of(table: Table, name: str, candidates: Sequence[str]) -> PrimitiveTyp
     for field in table.metadata.schema().fields:
         if field.name == name:
             if not isinstance(field.field_type, PrimitiveType):
-                raise InvalidArgumentError(f"column {name!r} is {field.field_type}: deletes go by simple types.")
+                raise InvalidArgumentError(f"column {name!r} is {field.field_type}: deletes support only simple types.")
             return field.field_type
     raise UnknownColumnError(name, candidates, where=f"the table {table.name}")
 
@@ -124,5 +124,5 @@ def _fitting(value: Any, column_type: IcebergType, name: str) -> Any:
         try:
             return uuid.UUID(value)
         except ValueError as error:
-            raise InvalidArgumentError(f"column {name!r} is a uuid, {value!r} is none.") from error
+            raise InvalidArgumentError(f"column {name!r} is a uuid, but {value!r} is not a UUID.") from error
     return value

@@ -16,8 +16,10 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.storage.location import one_spelling
 from tableformat.table import Table
 
-_PARALLELISM: Final = Parameter("parallelism", "integer", "A hint of Iceberg's, without effect.")
-_IGNORE_MISSING: Final = Parameter("ignore_missing_files", "boolean", "A hint of Iceberg's: files are listed anew.")
+_PARALLELISM: Final = Parameter("parallelism", "integer", "Accepted as a hint of Iceberg, without effect.")
+_IGNORE_MISSING: Final = Parameter(
+    "ignore_missing_files", "boolean", "Accepted as a hint of Iceberg: files are always listed again."
+)
 _PROPERTIES: Final = Parameter("properties", STRING_MAP, "Properties of the new table.")
 
 
@@ -32,7 +34,7 @@ _PROPERTIES: Final = Parameter("properties", STRING_MAP, "Properties of the new 
 def register_table(session: Session, *, table: tuple[str, ...], metadata_file: str) -> Rows:
     """Register a table that exists as files in the catalog. No other catalog may still contain it."""
     if not metadata_file:
-        raise InvalidArgumentError("register_table: metadata_file is empty; name the metadata file of the table.")
+        raise InvalidArgumentError("register_table: metadata_file is empty; pass the metadata file of the table.")
     registered = session.catalog.register_table(table, metadata_file)
     snapshot = registered.at().snapshot
     summary: Mapping[str, str] = {}
@@ -59,8 +61,10 @@ def _count(summary: Mapping[str, str], name: str) -> int | None:
         is_required=True,
         role="source",
     ),
-    Parameter("partition_filter", STRING_MAP, "Values that partition columns of the source have."),
-    Parameter("check_duplicate_files", "boolean", "Whether files that the table has are an error; true by default."),
+    Parameter("partition_filter", STRING_MAP, "Values of partition columns of the source."),
+    Parameter(
+        "check_duplicate_files", "boolean", "Whether files that the table already has are an error; true by default."
+    ),
     _PARALLELISM,
     columns=pa.schema([*not_null(pa.int64(), "added_files_count"), ("changed_partition_count", pa.int64())]),
 )
@@ -94,7 +98,7 @@ def _add(table: Table, found: Sequence[SourceFile], *, check_duplicate_files: bo
 @procedure(
     Parameter("source_table", "string", "A table of Spark's session catalog.", is_required=True, role="source"),
     Parameter("table", "string", "Name of the new table.", is_required=True, role="name"),
-    Parameter("location", "string", "Where the new table is; the catalog decides by default."),
+    Parameter("location", "string", "The location of the new table; chosen by the catalog by default."),
     _PROPERTIES,
     _PARALLELISM,
     _IGNORE_MISSING,
@@ -116,13 +120,13 @@ def snapshot(
     _check_positive(parallelism)
     if "path" in source_table:
         raise InvalidArgumentError(
-            "snapshot: source_table is a table of Spark's session catalog, because files do not say how a table is "
-            "partitioned. Make a table and take files over by add_files."
+            "snapshot: source_table must be a table of Spark's session catalog, because files do not define how a "
+            "table is partitioned. Create a table and add the files with add_files."
         )
     if source_table["bucketed"]:
         raise UnsupportedFeatureError(
-            f"snapshot: {source_table['name']} is bucketed by Spark, whose buckets no table here has. Use CREATE TABLE "
-            "... AS SELECT."
+            f"snapshot: {source_table['name']} has Spark buckets, which tables of this catalog do not support. Use "
+            "CREATE TABLE ... AS SELECT."
         )
     _check_apart(source_table, location)
     staged = stage_table(session, Request(_new_table(table, source_table, location, properties or {})))
@@ -172,8 +176,8 @@ def _check_apart(source: Mapping[str, Any], location: str | None) -> None:
     theirs, ours = (f"{one_spelling(place).rstrip('/')}/" for place in (source["location"], location))
     if theirs.startswith(ours) or ours.startswith(theirs):
         raise InvalidArgumentError(
-            f"snapshot: the location {location} and that of {source['name']}, {source['location']}, are one in the "
-            "other; choose another."
+            f"snapshot: the location {location} and the location of {source['name']}, {source['location']}, overlap; "
+            "choose another location."
         )
 
 
@@ -190,9 +194,10 @@ def _check_apart(source: Mapping[str, Any], location: str | None) -> None:
 def migrate(session: Session, *, table: str, **others: Any) -> NoReturn:  # noqa: ARG001  it is refused
     """Not supported: a table of Spark's session catalog cannot become one of this catalog under the same name."""
     raise UnsupportedFeatureError(
-        f"migrate: {table} is in Spark's session catalog, and this catalog keeps tables of its own, so that the table "
-        f"cannot keep its name. CALL snapshot('{table}', 'namespace.table') makes a table of the same files here; drop "
-        "the other one when nothing writes to it any more. It must be EXTERNAL for that, or its files go with it."
+        f"migrate: {table} is in Spark's session catalog, but this catalog has its own tables, so the table cannot "
+        f"keep its name. CALL snapshot('{table}', 'namespace.table') creates a table with the same files here. The "
+        "original table must be EXTERNAL, otherwise dropping it removes the files. Drop it when nothing writes to it "
+        "any more."
     )
 
 

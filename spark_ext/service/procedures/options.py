@@ -36,7 +36,7 @@ class Options:
             elif name in self.fixed:
                 if text != self.fixed[name]:
                     raise InvalidArgumentError(
-                        f"{self.procedure}: option {name!r} can only be {self.fixed[name]!r}, not {text!r}."
+                        f"{self.procedure}: option {name!r} must be {self.fixed[name]!r}, not {text!r}."
                     )
             elif name not in self.hints:
                 known = (*self.keywords, *self.hints, *self.fixed)

@@ -10,7 +10,7 @@ from tableformat.table import Table
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The snapshot, by default the head of the branch."),
+    Parameter("snapshot_id", "long", "The snapshot; the head of the branch by default."),
     columns=pa.schema([("partition_statistics_file", pa.string())]),
 )
 def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> Rows:

@@ -107,8 +107,8 @@ class Parameter:
 
 
 _TABLE: Final = Parameter("table", "string", "Name of the table, such as 'db.t'.", is_required=True, role="table")
-_BRANCH: Final = Parameter(BRANCH, "string", "The branch that is read and changed, main by default.")
-_ALL_COLUMNS: Final = Parameter("all_columns", "boolean", "Answer our columns too, after Iceberg's; false by default.")
+_BRANCH: Final = Parameter(BRANCH, "string", "The branch to read and change; main by default.")
+_ALL_COLUMNS: Final = Parameter("all_columns", "boolean", "Also return our columns, after Iceberg's; false by default.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Procedure:
         those in the CALL, and those whose default is NULL."""
         for parameter in self.parameters:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
-                raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
+                raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, but it is NULL.")
         given = {name: value for name, value in arguments.items() if value is not None}
         if is_in_test:
             in_tests = {each.name: each.value_in_tests for each in self.parameters if each.value_in_tests is not None}
@@ -204,7 +204,7 @@ def procedure(
 
     def register(function: Callable[..., _Answer]) -> Callable[..., _Answer]:
         name = function.__name__
-        assert name not in _procedures, f"two procedures are called {name}"
+        assert name not in _procedures, f"two procedures have the name {name}"
         described = " ".join((function.__doc__ or "").split())
         _procedures[name] = Procedure(
             name,
@@ -235,7 +235,9 @@ def procedure_named(identifier: tuple[str, ...]) -> Procedure:
     found = _procedures.get(name.lower()) if tuple(part.lower() for part in namespace) == SYSTEM else None
     if found is None:
         hint = nearest_hint(f"system.{name.lower()}", [f"system.{each}" for each in _procedures])
-        raise NotFoundError(f"no procedure {'.'.join(identifier)!r}: all are in the namespace 'system'.{hint}")
+        raise NotFoundError(
+            f"no procedure {'.'.join(identifier)!r}: all procedures are in the namespace 'system'.{hint}"
+        )
     return found
 
 

@@ -27,15 +27,15 @@ _CHANGED: Final = pa.schema(
         ("tag", pa.string()),
     ]
 )
-_LOWER: Final = Parameter("lower", ANY, "Values of the range columns: one, or struct('a', 2); NULL is open.")
+_LOWER: Final = Parameter("lower", ANY, "Values of the range columns: one value, or struct('a', 2); NULL is open.")
 _UPPER: Final = Parameter("upper", ANY, "The same.")
 _ENDS: Final = (
     _LOWER,
     _UPPER,
-    Parameter("lower_inclusive", "boolean", "Whether lower belongs to the range, true by default."),
-    Parameter("upper_inclusive", "boolean", "Whether upper does, false by default."),
+    Parameter("lower_inclusive", "boolean", "Whether lower is included; true by default."),
+    Parameter("upper_inclusive", "boolean", "Whether upper is included; false by default."),
 )
-_METADATA_ONLY: Final = Parameter("metadata_only", "boolean", "Refuse a drop that takes a delete file.")
+_METADATA_ONLY: Final = Parameter("metadata_only", "boolean", "Reject a drop that needs a delete file.")
 
 
 @procedure(
@@ -63,7 +63,7 @@ def drop_range_partition(table: Table, *, metadata_only: bool = False, dry_run: 
 
 
 @procedure(
-    Parameter("at", ANY, "Values of the range columns where the new border is.", is_required=True),
+    Parameter("at", ANY, "Values of the range columns at the new boundary.", is_required=True),
     DRY_RUN,
     columns=_CHANGED,
 )
@@ -82,8 +82,8 @@ def merge_range_partitions(table: Table, *, dry_run: bool = False, **ends: Any) 
 @procedure(
     Parameter("add", array_of("string"), "Ranges as text, such as '[2011, 2016)'."),
     Parameter("drop", array_of("string"), "Whole partitions as text."),
-    Parameter("split", array_of("string"), "New borders as text."),
-    Parameter("merge", array_of("string"), "Partitions that become one, as text."),
+    Parameter("split", array_of("string"), "New boundaries as text."),
+    Parameter("merge", array_of("string"), "Partitions to merge into one, as text."),
     _METADATA_ONLY,
     DRY_RUN,
     columns=_CHANGED,
@@ -111,7 +111,7 @@ def alter_range_partitions(
     return [_row(result)]
 
 
-@procedure(Parameter("now", ANY, "Where the window is; the clock by default."), DRY_RUN, columns=_CHANGED)
+@procedure(Parameter("now", ANY, "The time or number at the window; the clock by default."), DRY_RUN, columns=_CHANGED)
 def advance_range_partitions(table: Table, *, now: Any = None, dry_run: bool = False) -> Rows:
     """Move the window: add the steps ahead of now, and drop partitions older than the table's retention."""
     moment = values_of(table, now, table.range_partitions.on, argument="now")
@@ -134,7 +134,7 @@ def retire_range_partition(table: Table, *, dry_run: bool = False, **ends: Any) 
 
 @procedure(
     Parameter("tag", "string", "The tag that retire_range_partition returned.", is_required=True),
-    Parameter("deletes", "string", "apply or ignore: what becomes of deletes that were committed since."),
+    Parameter("deletes", "string", "apply or ignore: how to treat deletes that were committed since then."),
     DRY_RUN,
     columns=_CHANGED,
 )

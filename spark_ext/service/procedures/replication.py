@@ -10,14 +10,16 @@ from tableformat.table import Table
 
 
 @procedure(
-    Parameter("source_prefix", "string", "The directory or prefix that the table lies in.", is_required=True),
-    Parameter("target_prefix", "string", "What it becomes.", is_required=True),
-    Parameter("start_version", "string", "Name or location of the metadata file up to which a copy is there already."),
-    Parameter("end_version", "string", "Name or location of the metadata file to copy, by default the current one."),
+    Parameter("source_prefix", "string", "The directory or prefix that contains the table.", is_required=True),
+    Parameter("target_prefix", "string", "The prefix that replaces it.", is_required=True),
+    Parameter("start_version", "string", "Name or location of the newest metadata file that is already copied."),
+    Parameter("end_version", "string", "Name or location of the metadata file to copy; the current one by default."),
     Parameter(
-        "staging_location", "string", "Where files are written, by default a new directory of the table's metadata."
+        "staging_location",
+        "string",
+        "Where to write the files; by default a new directory in the table's metadata directory.",
     ),
-    Parameter("create_file_list", "boolean", "Whether to list what goes where; true by default."),
+    Parameter("create_file_list", "boolean", "Whether to list the source and target of each file; true by default."),
     columns=pa.schema(
         [
             ("latest_version", pa.string()),

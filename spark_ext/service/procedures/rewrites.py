@@ -22,7 +22,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.compaction.row_order import order_of_table, parsed_order, text_of
 from tableformat.table import Table
 
-DRY_RUN: Final = Parameter("dry_run", "boolean", "Change nothing, and say what would be; false by default.")
+DRY_RUN: Final = Parameter("dry_run", "boolean", "Only report what would be changed; false by default.")
 _SNAPSHOT_ID: Final = pa.field("snapshot_id", pa.int64())
 _OPTIONS: Final = Options(
     "rewrite_data_files",
@@ -44,12 +44,12 @@ _OPTIONS: Final = Options(
     refused={
         "min-file-size-bytes": "files below 75% of target-file-size-bytes are small",
         "max-file-size-bytes": "files above 180% of target-file-size-bytes are split",
-        "partial-progress.max-failed-commits": "failed groups are planned again, and then counted",
-        "max-files-to-rewrite": "limit the bytes instead, by max-rewritten-bytes",
-        "output-spec-id": "files stay in the partition spec that they have",
+        "partial-progress.max-failed-commits": "failed groups are planned again and then counted",
+        "max-files-to-rewrite": "use max-rewritten-bytes to limit the bytes instead",
+        "output-spec-id": "files stay in their partition spec",
         "compression-factor": "output files are measured while they are written",
-        "var-length-contribution": "eight bytes of each column are interleaved, beyond those that all values share",
-        "max-output-size": "eight bytes of each column are interleaved, beyond those that all values share",
+        "var-length-contribution": "eight bytes of each column are interleaved, after the bytes that all values share",
+        "max-output-size": "eight bytes of each column are interleaved, after the bytes that all values share",
     },
 )
 _POSITION_OPTIONS: Final = Options(
@@ -58,12 +58,12 @@ _POSITION_OPTIONS: Final = Options(
     hints=frozenset({"max-concurrent-file-group-rewrites"}),
     fixed={"partial-progress.enabled": "false", "rewrite-job-order": "none"},
     refused={
-        "partial-progress.max-commits": "there is one commit",
+        "partial-progress.max-commits": "there is only one commit",
         **dict.fromkeys(
             ("target-file-size-bytes", "min-file-size-bytes", "max-file-size-bytes", "max-file-group-size-bytes"),
-            "each data file has one position delete file, whatever its size",
+            "each data file has one position delete file of any size",
         ),
-        "max-files-to-rewrite": "limit the data files by where",
+        "max-files-to-rewrite": "use where to limit the data files",
     },
 )
 _CONVERSION_OPTIONS: Final = Options(
@@ -77,9 +77,9 @@ _CONVERSION_OPTIONS: Final = Options(
 
 @procedure(
     Parameter("strategy", "string", "binpack or sort; files of a table with a key are always in key order."),
-    Parameter("sort_order", "string", "'a, b DESC NULLS LAST' or 'zorder(a, b)', of a table without a key."),
-    Parameter("options", STRING_MAP, "Iceberg's options, depth and max-rewritten-bytes."),
-    Parameter("where", "string", "Only files that may hold rows which match.", role="condition"),
+    Parameter("sort_order", "string", "'a, b DESC NULLS LAST' or 'zorder(a, b)', for a table without a key."),
+    Parameter("options", STRING_MAP, "Options of Iceberg, depth and max-rewritten-bytes."),
+    Parameter("where", "string", "Only files that may contain matching rows.", role="condition"),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -130,7 +130,7 @@ def rewrite_data_files(
     Parameter(
         "where",
         "string",
-        "Only data files that may hold rows which match; deletes that others need stay.",
+        "Only data files that may contain matching rows; deletes that other files need are kept.",
         role="condition",
     ),
     DRY_RUN,
@@ -237,7 +237,7 @@ def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
 
 @procedure(
     Parameter("options", STRING_MAP, "min-input-files (2) and rewrite-all (false)."),
-    Parameter("where", "string", "Only deletes of data files that may hold rows which match.", role="condition"),
+    Parameter("where", "string", "Only deletes of data files that may contain matching rows.", role="condition"),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -266,9 +266,9 @@ def rewrite_position_delete_files(
 
 
 @procedure(
-    Parameter("use_caching", "boolean", "A hint of Iceberg's, without effect."),
-    Parameter("spec_id", "integer", "Only manifests of this partition spec, the table's current one by default."),
-    Parameter("sort_by", array_of("string"), "Partition fields that come first in the order; all fields by default."),
+    Parameter("use_caching", "boolean", "Accepted as a hint of Iceberg, without effect."),
+    Parameter("spec_id", "integer", "Only manifests of this partition spec; the table's current one by default."),
+    Parameter("sort_by", array_of("string"), "Partition fields to sort by first; all fields by default."),
     DRY_RUN,
     columns=pa.schema(not_null(pa.int32(), "rewritten_manifests_count", "added_manifests_count")),
     more_columns=(_SNAPSHOT_ID,),
@@ -296,15 +296,15 @@ def _order(table: Table, strategy: str | None, sort_order: str | None) -> dict[s
         raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
     if sort_order is not None:
         if (strategy or "sort").lower() == "binpack":
-            raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
+            raise InvalidArgumentError("sort_order requires the strategy 'sort', not 'binpack'.")
         return parsed_order(sort_order)
     if (strategy or "").lower() != "sort" or table.key:
         return {}
     order = order_of_table(table.metadata)
     if order is None:
         raise InvalidArgumentError(
-            f"strategy 'sort': {table.name} has no sort order. Name one, as in sort_order => 'a, b DESC' or 'zorder(a, "
-            "b)', or set the table's by ALTER TABLE ... WRITE ORDERED BY."
+            f"strategy 'sort': {table.name} has no sort order. Pass one, as in sort_order => 'a, b DESC' or "
+            "'zorder(a, b)', or set the sort order of the table with ALTER TABLE ... WRITE ORDERED BY."
         )
     return {"sort_by": [text_of(each, table.metadata.schema()) for each in order.columns]}
 

@@ -17,7 +17,7 @@ from tableformat.table import Table
 _MOVED = pa.schema(
     [pa.field("previous_snapshot_id", pa.int64()), pa.field("current_snapshot_id", pa.int64(), nullable=False)]
 )
-_SNAPSHOT_ID = Parameter("snapshot_id", "long", "The snapshot to go back to.", is_required=True)
+_SNAPSHOT_ID = Parameter("snapshot_id", "long", "The snapshot to roll back to.", is_required=True)
 
 
 @procedure(_SNAPSHOT_ID, columns=_MOVED)
@@ -26,27 +26,27 @@ def rollback_to_snapshot(table: Table, *, snapshot_id: int) -> Rows:
     return [_moved(table, lambda: table.rollback(snapshot_id=snapshot_id))]
 
 
-@procedure(Parameter("timestamp", "timestamp", "The moment to go back to.", is_required=True), columns=_MOVED)
+@procedure(Parameter("timestamp", "timestamp", "The time to roll back to.", is_required=True), columns=_MOVED)
 def rollback_to_timestamp(table: Table, *, timestamp: datetime) -> Rows:
     """Reset the branch to the snapshot that was its head at a given time."""
     return [_moved(table, lambda: table.rollback(as_of=timestamp))]
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The snapshot, which need not be an ancestor."),
-    Parameter("ref", "string", "The branch or tag whose snapshot it becomes; give this or snapshot_id."),
+    Parameter("snapshot_id", "long", "The snapshot, which does not have to be an ancestor."),
+    Parameter("ref", "string", "The branch or tag whose snapshot to use; pass this or snapshot_id."),
     columns=_MOVED,
 )
 def set_current_snapshot(table: Table, *, snapshot_id: int | None = None, ref: str | None = None) -> Rows:
     """Set the branch to any snapshot of the table."""
     if (snapshot_id is None) == (ref is None):
-        raise InvalidArgumentError("set_current_snapshot: give snapshot_id or ref, one of them.")
+        raise InvalidArgumentError("set_current_snapshot: pass either snapshot_id or ref.")
     return [_moved(table, lambda: table.set_current_snapshot(snapshot_id, ref_name=ref))]
 
 
 @procedure(
     Parameter("branch", "string", "The branch to move.", is_required=True),
-    Parameter("to", "string", "The branch or tag whose snapshot it moves forward to.", is_required=True),
+    Parameter("to", "string", "The branch or tag with the snapshot to move forward to.", is_required=True),
     columns=pa.schema(
         [
             *not_null(pa.string(), "branch_updated"),
@@ -65,7 +65,7 @@ def fast_forward(table: Table, *, branch: str, to: str) -> Rows:
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "Where to begin, by default the head of the branch."),
+    Parameter("snapshot_id", "long", "The snapshot to begin with; the head of the branch by default."),
     columns=pa.schema([("snapshot_id", pa.int64()), ("timestamp", pa.int64())]),
     changes_table=False,
 )
@@ -79,7 +79,7 @@ _PUBLISHED = pa.schema(not_null(pa.int64(), "source_snapshot_id", "current_snaps
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The snapshot, outside of the branch's history.", is_required=True),
+    Parameter("snapshot_id", "long", "The snapshot, which is outside the history of the branch.", is_required=True),
     columns=_PUBLISHED,
 )
 def cherrypick_snapshot(table: Table, *, snapshot_id: int) -> Rows:

@@ -43,12 +43,12 @@ def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str
     """
     if source["format"].lower() != "parquet":
         raise UnsupportedFeatureError(
-            f"{_name(source)} has files of the format {source['format']}, and data files of a table are Parquet. Take "
-            "its rows over by INSERT INTO ... SELECT or CREATE TABLE ... AS SELECT."
+            f"{_name(source)} has files of the format {source['format']}, but data files of a table must be Parquet. "
+            "Copy its rows with INSERT INTO ... SELECT or CREATE TABLE ... AS SELECT."
         )
     found = sorted(_files(source, io), key=lambda file: file.location)
     if not found and "path" in source and not _is_directory(source["path"]):
-        raise InvalidArgumentError(f"there are no Parquet files at {source['path']}. Nothing was changed.")
+        raise InvalidArgumentError(f"no Parquet files exist at {source['path']}. Nothing was changed.")
     columns = sorted({name for file in found for name in file.values} | set(source.get("partition_columns", ())))
     unknown = sorted(set(wanted) - set(columns))
     if unknown:
@@ -106,8 +106,8 @@ def _values_of_directories(directories: list[str], location: str) -> dict[str, s
         name, is_value, text = directory.partition("=")
         if not is_value:
             raise InvalidArgumentError(
-                f"{location}: its directory {directory!r} is no partition, such as day=2026-01-31, so it may belong to "
-                "another table. Name the directory that has the files."
+                f"{location}: its directory {directory!r} is not a partition, such as day=2026-01-31, so it may "
+                "belong to another table. Pass the directory that has the files."
             )
         values[unquote(name)] = None if text == _NULL else unquote(text)
     return values

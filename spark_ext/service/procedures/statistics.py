@@ -11,8 +11,8 @@ from tableformat.table import Table
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The snapshot whose rows are counted, by default the head of the branch."),
-    Parameter("columns", array_of("string"), "The columns to count, by default all that have no parts."),
+    Parameter("snapshot_id", "long", "The snapshot whose rows to count; the head of the branch by default."),
+    Parameter("columns", array_of("string"), "The columns to count; all primitive columns by default."),
     columns=pa.schema([("statistics_file", pa.string())]),
 )
 def compute_table_stats(table: Table, *, snapshot_id: int | None = None, columns: Sequence[str] | None = None) -> Rows:

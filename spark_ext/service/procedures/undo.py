@@ -26,7 +26,7 @@ _UNDONE = pa.schema(
 
 
 @procedure(
-    Parameter("snapshot_id", "long", "The commit to undo.", is_required=True),
+    Parameter("snapshot_id", "long", "The snapshot to revert.", is_required=True),
     DRY_RUN,
     *COMMIT,
     columns=_UNDONE,
@@ -40,7 +40,7 @@ def revert_snapshot(table: Table, *, snapshot_id: int, dry_run: bool = False, **
     Parameter("where", "string", "The rows to restore.", is_required=True, role="condition"),
     Parameter("snapshot_id", "long", "The snapshot with the earlier state."),
     Parameter("timestamp", "timestamp", "The time of the earlier state."),
-    Parameter("tag", "string", "The tag of the earlier state; give one of the three."),
+    Parameter("tag", "string", "The tag of the earlier state; pass only one of the three."),
     DRY_RUN,
     *COMMIT,
     columns=_UNDONE,

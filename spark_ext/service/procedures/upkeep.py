@@ -59,8 +59,8 @@ def table_health(table: Table) -> Rows:
 
 
 @procedure(
-    Parameter("time_budget_seconds", "double", "No job begins later; conversion and compaction stop there."),
-    Parameter("byte_budget", "long", "Bytes that compaction reads to rewrite, at most."),
+    Parameter("time_budget_seconds", "double", "No job starts after this time; conversion and compaction stop then."),
+    Parameter("byte_budget", "long", "Maximum number of bytes that compaction reads."),
     Parameter("only", array_of("string"), "The jobs to run, in their own order; all by default."),
     DRY_RUN,
     columns=pa.schema(
@@ -95,8 +95,8 @@ def run_maintenance(
 
 
 @procedure(
-    Parameter("branch", "string", "The branch that is converted, ingest by default."),
-    Parameter("target", "string", "The branch that is moved forward, main by default."),
+    Parameter("branch", "string", "The branch to convert; ingest by default."),
+    Parameter("target", "string", "The branch to move forward; main by default."),
     DRY_RUN,
     columns=pa.schema(
         [

@@ -34,14 +34,14 @@ def appended_files(view: SnapshotView, given: Mapping[str, str]) -> list[DataFil
     """
     start, end = number_of(given, START_SNAPSHOT_ID), number_of(given, END_SNAPSHOT_ID)
     if start is None:
-        raise InvalidArgumentError(f"option {END_SNAPSHOT_ID} goes with {START_SNAPSHOT_ID}: from when on is read?")
+        raise InvalidArgumentError(f"option {END_SNAPSHOT_ID} requires {START_SNAPSHOT_ID}, the start of the range.")
     last = _snapshot(view, end) if end is not None else view.snapshot
     _snapshot(view, start)
     path = lineage(view.metadata, last, start)
     if path is None:
         raise InvalidArgumentError(
-            f"option {START_SNAPSHOT_ID}: snapshot {start} is no ancestor of "
-            f"{'the table as it is' if last is None else last.snapshot_id}, so nothing was appended between them."
+            f"option {START_SNAPSHOT_ID}: snapshot {start} is not an ancestor of "
+            f"{'the current snapshot' if last is None else last.snapshot_id}, so nothing was appended between them."
         )
     ordered = sorted(path, key=lambda snapshot: snapshot.sequence_number or 0)
     return [file for snapshot in ordered if _appends(snapshot) for file in _added(view, snapshot)]
@@ -63,7 +63,7 @@ def _appends(snapshot: Snapshot) -> bool:
     if operation is Operation.DELETE or changes_no_row(snapshot):
         return False
     raise UnsupportedFeatureError(
-        f"snapshot {snapshot.snapshot_id} replaces rows, which a read of what was appended cannot show. Read the "
+        f"snapshot {snapshot.snapshot_id} replaces rows, which a read of appended rows cannot show. Read the "
         "changes: SELECT ... FROM t CHANGES FROM VERSION ... TO VERSION ..., or read between other snapshots."
     )
 
@@ -80,8 +80,8 @@ def _added(view: SnapshotView, snapshot: Snapshot) -> list[DataFile]:
     ]
     if met := met_by_deletes(of_snapshot, added):
         raise UnsupportedFeatureError(
-            f"snapshot {snapshot.snapshot_id} restored or carried {len(met)} data files of which deletes took rows, "
-            f"such as {met[0].file_path}, and a read of what was appended knows no deletes. Read the changes: "
-            "SELECT ... FROM t CHANGES FROM VERSION ... TO VERSION ..., or read between other snapshots."
+            f"snapshot {snapshot.snapshot_id} restored or carried {len(met)} data files whose rows are partly "
+            f"deleted, such as {met[0].file_path}, but a read of appended rows does not apply deletes. Read the "
+            "changes: SELECT ... FROM t CHANGES FROM VERSION ... TO VERSION ..., or read between other snapshots."
         )
     return added

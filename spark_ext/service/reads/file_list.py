@@ -62,7 +62,7 @@ class FileList:
         """
         if file.file_format != PARQUET:
             raise UnsupportedFeatureError(
-                f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as "
+                f"{file.file_path} is an {file.file_format} file, but only Parquet files can be read. Rewrite it as "
                 "Parquet with the engine that wrote it."
             )
         described = {

@@ -117,9 +117,9 @@ class Layouts:
         for path in self._nested_defaults:
             if self._read[path] not in ids and self._read[path[:-1]] in ids:
                 raise UnsupportedFeatureError(
-                    f"{'.'.join(path)!r} has a default value and {file.file_path} was written before the field was "
-                    "added; Spark's Parquet reader would return null instead of the default. Rewrite the file with "
-                    f"Table.maintenance.compact, or leave the column {path[0]!r} out of the query."
+                    f"{'.'.join(path)!r} has a default value, and {file.file_path} was written before the field was "
+                    "added. Spark's Parquet reader would return null instead of the default. Rewrite the file with "
+                    f"Table.maintenance.compact, or remove the column {path[0]!r} from the query."
                 )
 
     def _is_read_by_current_names(self, stored: pa.Schema) -> bool:

@@ -128,6 +128,7 @@ def _refuse_too_many(inspect: Inspect) -> None:
     count = sum(file.record_count for file in position_delete_files(inspect.view))
     if count > _LARGEST_POSITION_DELETES:
         raise InvalidArgumentError(
-            f"position_deletes would have {count:,} rows, and Spark's driver is given {_LARGEST_POSITION_DELETES:,} at "
-            "most. Read delete_files for their counts, or table.inspect.position_deletes() in Python."
+            f"position_deletes would have {count:,} rows, but the limit for Spark's driver is "
+            f"{_LARGEST_POSITION_DELETES:,}. Read delete_files for the counts, or use "
+            "table.inspect.position_deletes() in Python."
         )

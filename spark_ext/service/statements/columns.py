@@ -25,7 +25,7 @@ def column_name(schema: Schema, path: Sequence[str], *, case_sensitive: bool) ->
     alike = [each for each in schema.column_names if each.lower() == name.lower()]
     if not case_sensitive and len(alike) > 1:
         raise InvalidArgumentError(
-            f"{given!r} may be any of the columns {', '.join(alike)}, which differ in case alone. Nothing was changed. "
-            "SET spark.sql.caseSensitive = true, and run the statement again."
+            f"{given!r} is ambiguous: the columns {', '.join(alike)} differ only in case. Nothing was changed. SET "
+            "spark.sql.caseSensitive = true, and run the statement again."
         )
     return name

@@ -77,7 +77,8 @@ def drop_identifier_fields(table: Table, said: Statement) -> None:
     for name in dropped:
         if name not in table.key:
             raise InvalidArgumentError(
-                f"column {name!r} is no identifier field of {table.name}; they are: {', '.join(table.key) or 'none'}."
+                f"column {name!r} is not an identifier field of {table.name}. Its identifier fields: "
+                f"{', '.join(table.key) or 'none'}."
             )
     table.set_key([name for name in table.key if name not in dropped])
 
@@ -102,7 +103,7 @@ def _parsed(table: Table, transform: Transform, said: Statement) -> PartitionFie
 
 def _column(table: Table, field: PartitionField) -> str:
     name = table.metadata.schema().find_column_name(field.source_id)
-    assert name is not None, "the column of a field that was parsed is there"
+    assert name is not None, "the column of a parsed field exists"
     return name
 
 

@@ -56,5 +56,5 @@ def _given(table: Table, said: Statement) -> Bound:
 def _existing(table: Table, given: Bound) -> tuple[tuple[Range, ...], Range]:
     """The existing ranges, and the range in the statement."""
     defined = range_partitions_of(table.metadata.properties, table.metadata.schema())
-    assert defined is not None, "`range_partitions.on` is an error for a table without any"
+    assert defined is not None, "`range_partitions.on` is an error for a table without range partitions"
     return tuple(defined.bounds), range_of(defined.key, given)

@@ -31,9 +31,7 @@ def put_ref(table: Table, said: Statement) -> None:
         create_empty_branch(table.iceberg, name, retention)
         return
     if snapshot is None:
-        raise SnapshotNotFoundError(
-            f"{table.name} has no snapshot yet that a {kind} could name; write some rows first."
-        )
+        raise SnapshotNotFoundError(f"{table.name} has no snapshot yet for a {kind}; write some rows first.")
     if replaces:
         replace_ref(table.iceberg, name, kind, snapshot.snapshot_id, retention)
     else:
@@ -42,7 +40,7 @@ def put_ref(table: Table, said: Statement) -> None:
 
 def _is_there(table: Table, name: str, kind: str) -> AlreadyExistsError:
     found = table.metadata.refs[name].snapshot_ref_type
-    instead = f"CREATE OR REPLACE {kind.upper()} moves it, IF NOT EXISTS leaves it, and " if found == kind else ""
+    instead = f"CREATE OR REPLACE {kind.upper()} moves it, IF NOT EXISTS keeps it, and " if found == kind else ""
     return AlreadyExistsError(
         f"a {found} {name!r} exists already. {instead}ALTER TABLE ... DROP {found.upper()} removes it."
     )

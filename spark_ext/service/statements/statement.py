@@ -20,7 +20,7 @@ def statement(name: str) -> Callable[[Handler], Handler]:
     """Register a function that runs the statement. It returns None if the statement has no rows."""
 
     def register(handler: Handler) -> Handler:
-        assert name not in _handlers, f"two statements are called {name}"
+        assert name not in _handlers, f"two statements have the name {name}"
         _handlers[name] = handler
         return handler
 

@@ -39,7 +39,7 @@ def last_snapshot(metadata: TableMetadata, head: Snapshot | None, bounds: Change
     line = list(ancestors(metadata, head))
     index = _place(metadata, line, bound, is_in=bound["inclusive"])
     if index == len(line):
-        raise SnapshotNotFoundError(f"the changes end before the oldest snapshot that is left{_oldest(line)}.")
+        raise SnapshotNotFoundError(f"the changes end before the oldest retained snapshot{_oldest(line)}.")
     return line[index]
 
 
@@ -66,16 +66,16 @@ def _place(metadata: TableMetadata, line: Sequence[Snapshot], bound: Mapping[str
         return ids.index(snapshot_id) + (0 if is_in else 1)
     if number is None and ref is None:
         hint = nearest_hint(version, metadata.refs)
-        raise SnapshotNotFoundError(f"no version {version!r}: there is no such tag or branch.{hint}")
+        raise SnapshotNotFoundError(f"no version {version!r}: this tag or branch does not exist.{hint}")
     if snapshot_id is None or metadata.snapshot_by_id(snapshot_id) is not None:
         raise InvalidArgumentError(
-            f"version {version!r} is snapshot {snapshot_id}, which is no ancestor of the last snapshot of the changes: "
-            "it is younger, was rolled back, or is of another branch."
+            f"version {version!r} is snapshot {snapshot_id}, which is not an ancestor of the last snapshot of the "
+            "changes: it is newer, was rolled back, or belongs to another branch."
         )
     numbers = [snapshot.sequence_number or 0 for snapshot in line]
     assert number is not None, "a ref names a retained snapshot"
     if not numbers or number > numbers[0]:
-        newest = f"is version {numbers[0]}, snapshot {ids[0]}" if line else "is none"
+        newest = f"is version {numbers[0]}, snapshot {ids[0]}" if line else "does not exist"
         raise SnapshotNotFoundError(f"no version {number} in the changes: the last snapshot of their range {newest}.")
     return _first(numbers, number, is_in=is_in)
 

@@ -36,7 +36,7 @@ def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
     if name.startswith((_SNAPSHOT, _MOMENT)):
         number = int(name[len(_SNAPSHOT) :] if name.startswith(_SNAPSHOT) else name[len(_MOMENT) :])
         view = table.at(snapshot_id=number) if name.startswith(_SNAPSHOT) else table.at(as_of=number)
-        assert view.snapshot is not None, "a snapshot that was named is there"
+        assert view.snapshot is not None, "the chosen snapshot exists"
         return Pin(identifier, location, view.snapshot.snapshot_id)
     prefix, kind = next((prefix, kind) for prefix, kind in _REFS.items() if name.startswith(prefix))
     ref = name[len(prefix) :]

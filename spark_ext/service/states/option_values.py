@@ -32,7 +32,7 @@ def warn_of_idle_options(given: Iterable[str], idle: Sequence[str], *, where: st
     for name in given:
         if name in idle and name not in _told:
             _told.add(name)
-            logger.warning("option %s of %s has no effect here; it is told of once.", name, where)
+            logger.warning("option %s of %s has no effect here. This is logged only once.", name, where)
 
 
 def number_of(given: Mapping[str, str], name: str) -> int | None:
@@ -43,7 +43,7 @@ def number_of(given: Mapping[str, str], name: str) -> int | None:
     try:
         return int(text)
     except ValueError as error:
-        raise InvalidArgumentError(f"option {name} is a number, not {text!r}.") from error
+        raise InvalidArgumentError(f"option {name} must be a number, not {text!r}.") from error
 
 
 def moment_of(given: Mapping[str, str], name: str) -> int | None:
@@ -58,5 +58,5 @@ def is_true(given: Mapping[str, str], name: str) -> bool:
     """The option as a boolean; false if it is not set."""
     text = given.get(name, "false")
     if text.casefold() not in _BOOLEANS:
-        raise InvalidArgumentError(f"option {name} is true or false, not {text!r}.")
+        raise InvalidArgumentError(f"option {name} must be true or false, not {text!r}.")
     return _BOOLEANS[text.casefold()]

@@ -60,7 +60,7 @@ def pin_of_options(table: Table, identifier: tuple[str, ...], options: Mapping[s
         snapshot = table.metadata.snapshot_by_id(number_of(given, SNAPSHOT_ID) or 0)
         return Pin(identifier, location, None if snapshot is None else snapshot.snapshot_id)
     snapshot = table.at(as_of=moment_of(given, AS_OF_TIMESTAMP), tag=given.get(TAG)).snapshot
-    assert snapshot is not None, "a snapshot that was named is there"
+    assert snapshot is not None, "the chosen snapshot exists"
     return Pin(identifier, location, snapshot.snapshot_id)
 
 
@@ -92,12 +92,12 @@ def check_read(session: Session, request: Request) -> None:
     for name in _SIZES:
         size = number_of(given, name)
         if size is not None and size < 1:
-            raise InvalidArgumentError(f"option {name} is a number of bytes, at least 1, not {size}.")
+            raise InvalidArgumentError(f"option {name} must be a number of bytes, at least 1, not {size}.")
     appends = [name for name in APPENDS_OPTIONS if name in given]
     if appends and {SNAPSHOT_ID, AS_OF_TIMESTAMP, TAG} & given.keys():
         raise _two_states(pin.table, *appends, *(name for name in STATE_OPTIONS if name in given))
     if appends and pin.snapshot_id is not None:
-        raise _two_states(pin.table, *appends, f"the snapshot {pin.snapshot_id} that was named")
+        raise _two_states(pin.table, *appends, f"the chosen snapshot {pin.snapshot_id}")
     if SNAPSHOT_ID in given and pin.snapshot_id is None:
         session.pinned(pin).at(snapshot_id=number_of(given, SNAPSHOT_ID))
         raise _two_states(pin.table, f"the name of branch {pin.branch}", SNAPSHOT_ID)
@@ -115,4 +115,6 @@ def _check_one_state(given: Mapping[str, str], identifier: tuple[str, ...]) -> N
 
 
 def _two_states(identifier: tuple[str, ...], *names: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"a read of {'.'.join(identifier)}: {' and '.join(names)} say two states; give one.")
+    return InvalidArgumentError(
+        f"a read of {'.'.join(identifier)}: {' and '.join(names)} both choose a state; pass only one of them."
+    )

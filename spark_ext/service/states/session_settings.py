@@ -71,10 +71,12 @@ def tell_of_settings(settings: Mapping[str, str]) -> None:
     """Log one line to standard error for each setting without effect."""
     size = settings.get(_SPLIT_SIZE)
     if size is not None and (not size.isdecimal() or int(size) < 1):
-        raise InvalidArgumentError(f"setting {_PREFIX}{_SPLIT_SIZE} is a number of bytes, at least 1, not {size!r}.")
+        raise InvalidArgumentError(
+            f"setting {_PREFIX}{_SPLIT_SIZE} must be a number of bytes, at least 1, not {size!r}."
+        )
     for name in settings:
         if name in (*_OPTIONS_OF_WRITES, *_ELSEWHERE) or name.startswith(_SNAPSHOT_PROPERTY) or name in _told:
             continue
         _told.add(name)
         hint = "" if name in _IDLE else nearest_hint(name, _KNOWN)
-        logger.warning("setting %s%s has no effect here; it is told of once.%s", _PREFIX, name, hint)
+        logger.warning("setting %s%s has no effect here. This is logged only once.%s", _PREFIX, name, hint)

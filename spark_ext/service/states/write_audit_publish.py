@@ -33,8 +33,8 @@ class WriteAuditPublish:
         branch, wap_id = arguments.get("wap_branch"), arguments.get("wap_id")
         if branch is not None and wap_id is not None:
             raise InvalidArgumentError(
-                f"spark.wap.branch is {branch!r} and spark.wap.id is {wap_id!r}: a write to {table.name} goes to the "
-                "branch, or is staged. Nothing was changed. Unset one of them."
+                f"spark.wap.branch is {branch!r} and spark.wap.id is {wap_id!r}, but a write to {table.name} either "
+                "goes to the branch or is staged. Nothing was changed. Unset one of them."
             )
         return cls(branch, wap_id)
 
@@ -55,8 +55,8 @@ class WriteAuditPublish:
             return branch
         if branch not in (MAIN_BRANCH, self.branch):
             raise InvalidArgumentError(
-                f"this write to {table.name} is for the branch {branch!r}, and spark.wap.branch is {self.branch!r}. "
-                "Nothing was changed. Unset it to write to another branch."
+                f"this write to {table.name} is for the branch {branch!r}, but spark.wap.branch is {self.branch!r}. "
+                "Nothing was changed. Unset spark.wap.branch to write to another branch."
             )
         self.make_branch(session, table)
         return self.branch

@@ -68,19 +68,19 @@ def _check_goes_on(
         return
     if has_changes:
         raise InvalidArgumentError(
-            f"a stream from the changes of {name} goes on: leave the end of the range out, or read the range with "
+            f"a stream from the changes of {name} has no end. Remove the end of the range, or read the range with "
             "spark.read.changes."
         )
     if pin.snapshot_id != options.snapshot_id:
         raise InvalidArgumentError(
-            f"a stream from {name} goes on, and snapshot {pin.snapshot_id} of it, which was named, does not. Name the "
-            f"table or a branch; the option {SNAPSHOT_ID} says with which snapshot to begin."
+            f"a stream from {name} needs a table or branch that grows, not snapshot {pin.snapshot_id}. To begin with "
+            f"this snapshot, pass it with the option {SNAPSHOT_ID}."
         )
     if session.view(pin).schema.schema_id != head.schema.schema_id:
         raise UnsupportedFeatureError(
-            f"a stream from {name}: {SNAPSHOT_ID} {pin.snapshot_id} has other columns than the table now. A query "
-            "with a checkpoint goes on without the option; for a new one read the snapshot with VERSION AS OF, and "
-            f"begin after it with {START_SNAPSHOT_ID}."
+            f"a stream from {name}: {SNAPSHOT_ID} {pin.snapshot_id} has other columns than the current table. A "
+            "query with a checkpoint continues without the option. For a new query, read the snapshot with VERSION "
+            f"AS OF, and begin after it with {START_SNAPSHOT_ID}."
         )
 
 
@@ -113,7 +113,7 @@ def stream_files(session: Session, request: Request) -> Answer:
     """The files between two offsets, in the form of `scan_files`."""
     stream, arguments = _Stream.load(session, request), request.arguments
     start, end = batch_start(arguments["start"], arguments["end"]), StreamOffset.from_json(arguments["end"])
-    assert end is not None, "a batch ends after something"
+    assert end is not None, "a batch has an end"
     return stream.files(start, end, arguments["columns"])
 
 
@@ -228,7 +228,7 @@ class _Stream:
             if files is None:
                 files = FileList(view, self.session.merge_context(view), columns, predicates=())
             self.feed.add(files, view, part, index)
-        assert files is not None, "a batch lies between two offsets"
+        assert files is not None, "a batch is between two offsets"
         return files.answer()
 
     def _pieces(self, part: Part) -> Sequence[Piece]:
@@ -240,8 +240,8 @@ class _Stream:
         schema = self.table.metadata.schema_by_id(self.state["schema_id"])
         if schema is None:
             raise UnsupportedFeatureError(
-                f"a stream from {self.history.table}: the table has lost schema {self.state['schema_id']}, which the "
-                "query was started with. Start the query again, with the same checkpoint."
+                f"a stream from {self.history.table}: schema {self.state['schema_id']}, with which the query was "
+                "started, was removed from the table. Start the query again, with the same checkpoint."
             )
         return SnapshotView(self.table.metadata, self.table.iceberg.io, snapshot, schema)
 
@@ -251,7 +251,7 @@ class _Stream:
         is_new = (snapshot.sequence_number or 0) > self.state["sequence_number"]
         if is_new and snapshot.schema_id not in (None, self.state["schema_id"]):
             raise UnsupportedFeatureError(
-                f"a stream from {self.history.table}: the table's columns were changed while the query ran, before "
-                f"snapshot {snapshot.snapshot_id}, which was not read. Start the query again, with the same "
-                "checkpoint: it goes on from there with the columns as they are now."
+                f"a stream from {self.history.table}: the columns of the table were changed while the query ran, "
+                f"before snapshot {snapshot.snapshot_id}, which was not read. Start the query again, with the same "
+                "checkpoint. It continues from there with the current columns."
             )

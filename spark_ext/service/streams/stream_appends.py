@@ -73,9 +73,9 @@ class Appends:
         if changes_no_row(snapshot) or operation in self.options.skipped:
             return False
         raise UnsupportedFeatureError(
-            f"a stream from {self.table}: snapshot {snapshot.snapshot_id} {_VERBS[operation]} rows, which a stream of "
-            f"appended rows cannot show. Read the changes, with spark.readStream.changes(...), or leave such "
-            f"snapshots out with the option {SKIP_OPTIONS[operation]}=true."
+            f"a stream from {self.table}: snapshot {snapshot.snapshot_id} {_VERBS[operation]} rows, which a stream "
+            "of appended rows cannot show. Read the changes with spark.readStream.changes(...), or skip such "
+            f"snapshots with the option {SKIP_OPTIONS[operation]}=true."
         )
 
 

@@ -65,10 +65,10 @@ class ChangesOf:
         is_known = parent_id is not None and view.metadata.snapshot_by_id(parent_id) is not None
         if not is_known and had_parent(view.io, snapshot) and not changes_no_row(snapshot):
             raise SnapshotNotFoundError(
-                f"a stream from the changes of {self.table}: the snapshot before {snapshot.snapshot_id} was expired, "
-                "and what that one changed cannot be told without it (CF-2). Start the query with a new checkpoint: "
-                "without a starting version it begins with the table as it is. To keep the snapshot that a stream is "
-                "at, tag it, or set history.expire.max-snapshot-age-ms."
+                f"a stream from the changes of {self.table}: the snapshot before {snapshot.snapshot_id} has expired, "
+                f"so the changes of {snapshot.snapshot_id} are unknown. Start the query with a new checkpoint: "
+                "without a starting version it begins with the current table. To keep the snapshot that a stream has "
+                "reached, tag it, or set history.expire.max-snapshot-age-ms."
             )
         return plan_snapshot(view, snapshot, context=context)
 
@@ -78,7 +78,8 @@ class ChangesOf:
         older = (each for each in ancestors(view.metadata, snapshot) if each.snapshot_id != snapshot.snapshot_id)
         if snapshot.timestamp_ms <= max((each.timestamp_ms for each in older), default=-1):
             raise UnsupportedFeatureError(
-                f"a stream from the changes of {self.table}: snapshot {snapshot.snapshot_id} was committed by a clock "
-                "that was behind that of an earlier snapshot, and Spark derives updates and net changes by time. Read "
-                "the stream without computeUpdates and netChanges, or the range with spark.read.changes."
+                f"a stream from the changes of {self.table}: snapshot {snapshot.snapshot_id} has an earlier time "
+                "than its predecessor, because the clocks of the writers differ, but Spark derives updates and net "
+                "changes by time. Read the stream without computeUpdates and netChanges, or read the range with "
+                "spark.read.changes."
             )

@@ -19,7 +19,7 @@ from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors
 
 _START_ANEW = (
-    "Start the query with a new checkpoint: without options it begins with the table as it is, with "
+    "Start the query with a new checkpoint. Without options it begins with the current table, with "
     f"{START_SNAPSHOT_ID} after a snapshot whose rows are known."
 )
 
@@ -42,7 +42,7 @@ class History:
         snapshot_id = head.snapshot_id if options.snapshot_id is None else options.snapshot_id
         if all(each.snapshot_id != snapshot_id for each in ancestors(self.metadata, head)):
             raise SnapshotNotFoundError(
-                f"a stream from {self.table}: {SNAPSHOT_ID} {snapshot_id} is no retained snapshot of the branch. "
+                f"a stream from {self.table}: {SNAPSHOT_ID} {snapshot_id} is not a retained snapshot of the branch. "
                 "The metadata table `history` lists them."
             )
         return StreamOffset(snapshot_id, 0, is_initial=True)
@@ -61,8 +61,8 @@ class History:
             snapshot = self.metadata.snapshot_by_id(offset.snapshot_id or 0)
             if snapshot is None:
                 raise SnapshotNotFoundError(
-                    f"a stream from {self.table}: snapshot {offset.snapshot_id}, of which the stream has read "
-                    f"{offset.file_index} files, was expired before it read the others. {_START_ANEW}"
+                    f"a stream from {self.table}: snapshot {offset.snapshot_id} expired after the stream had read "
+                    f"{offset.file_index} of its files. {_START_ANEW}"
                 )
             yield Part(snapshot, offset.is_initial, offset.file_index)
         for snapshot in line:
@@ -87,9 +87,9 @@ class History:
         if is_first or (known is not None and known.timestamp_ms > oldest.timestamp_ms):
             raise self._rolled_back(snapshot_id)
         raise SnapshotNotFoundError(
-            f"a stream from {self.table}: snapshots after {snapshot_id} were expired before the stream read them; "
-            f"the oldest that is left is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. "
-            f"{_START_ANEW} To keep snapshots for longer, set history.expire.max-snapshot-age-ms."
+            f"a stream from {self.table}: snapshots after {snapshot_id} expired before the stream read them. The "
+            f"oldest retained snapshot is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. {_START_ANEW} To "
+            "keep snapshots for longer, set history.expire.max-snapshot-age-ms."
         )
 
     def _last_before(self, timestamp_ms: int, head: Snapshot) -> int | None:
@@ -100,16 +100,16 @@ class History:
             oldest = snapshot
         if had_parent(self.io, oldest) and oldest.timestamp_ms > timestamp_ms:
             raise InvalidArgumentError(
-                f"a stream from {self.table}: {FROM_TIMESTAMP} {_text(timestamp_ms)} lies before the oldest snapshot "
-                f"that is left, {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}; what was committed between them "
-                f"may have been expired. Give {oldest.timestamp_ms} or later, or read the table first: {SNAPSHOT_ID}="
-                f"{oldest.snapshot_id}."
+                f"a stream from {self.table}: {FROM_TIMESTAMP} {_text(timestamp_ms)} is before the oldest retained "
+                f"snapshot, {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}, and commits between them may have "
+                f"expired. Pass {oldest.timestamp_ms} or later, or read the table first: "
+                f"{SNAPSHOT_ID}={oldest.snapshot_id}."
             )
         return oldest.parent_snapshot_id
 
     def _rolled_back(self, snapshot_id: int | None) -> SnapshotNotFoundError:
         return SnapshotNotFoundError(
-            f"a stream from {self.table}: snapshot {snapshot_id}, after which the stream goes on, is not in the "
+            f"a stream from {self.table}: snapshot {snapshot_id}, after which the stream continues, is not in the "
             f"history of the branch: it was rolled back, or the table was replaced. {_START_ANEW}"
         )
 

@@ -42,8 +42,9 @@ class StreamOffset:
         library."""
         if offset.get("version") != _VERSION:
             raise UnsupportedFeatureError(
-                f"the checkpoint of the stream has offsets of form {offset.get('version')!r}, and this version of the "
-                f"library reads form {_VERSION}. Use the version that wrote it, or start with a new checkpoint."
+                f"the checkpoint of the stream has offsets of version {offset.get('version')!r}, but this version of "
+                f"the library reads version {_VERSION}. Use the version that wrote it, or start with a new "
+                "checkpoint."
             )
         if offset.get("begin"):
             return None
@@ -53,5 +54,5 @@ class StreamOffset:
 def batch_start(start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamOffset:
     """SS-2, SS-4: the start of a planned batch."""
     offset = StreamOffset.from_json(start) or StreamOffset.from_json(end["since"])
-    assert offset is not None, "a batch never ends where it begins"
+    assert offset is not None, "a batch is not empty"
     return offset

@@ -96,7 +96,9 @@ class StreamOptions:
         warn_of_idle_options(given, _IDLE, where=where)
         starts = [name for name in (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP) if name in given]
         if len(starts) > 1:
-            raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")
+            raise InvalidArgumentError(
+                f"a stream from {table}: {' and '.join(starts)} both define the start; pass only one of them."
+            )
         return cls(
             snapshot_id=number_of(given, SNAPSHOT_ID),
             start_snapshot_id=number_of(given, START_SNAPSHOT_ID),
@@ -112,5 +114,5 @@ class StreamOptions:
 def _limit(given: Mapping[str, str], name: str) -> int | None:
     number = number_of(given, name)
     if number is not None and number < 1:
-        raise InvalidArgumentError(f"option {name} is at least 1, not {number}.")
+        raise InvalidArgumentError(f"option {name} must be at least 1, not {number}.")
     return number

@@ -66,7 +66,7 @@ def spark_type_of_arrow(arrow: pa.DataType, column: str) -> SparkType:
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     name = _primitive_name(arrow)
     if name is None:
-        raise UnsupportedFeatureError(f"column {column!r} has the Arrow type {arrow}, which Spark has no type for.")
+        raise UnsupportedFeatureError(f"column {column!r} has the Arrow type {arrow}, which Spark does not support.")
     return name
 
 

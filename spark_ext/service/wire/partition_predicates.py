@@ -77,8 +77,8 @@ class PartitionPredicates:
         for file in (*(task.data_file for task in tasks), *covered):
             if not self._decided_in(file).issuperset(asked_of_nobody):
                 raise TableFormatError(
-                    f"{file.file_path} was not among the files by whose partitions Spark was told that it need not ask "
-                    "a predicate of the rows. Nothing was read. Run the statement again."
+                    f"{file.file_path} was added after Spark planned the statement, and its partition does not "
+                    "decide a predicate that Spark left to the table. Nothing was read. Run the statement again."
                 )
         return replace(plan, tasks=tasks, covered=covered)
 

@@ -25,7 +25,7 @@ def position_bytes(positions: PositionSet) -> bytes:
     """
     if positions and positions.ends[-1] > _POSITIONS_END:
         raise UnsupportedFeatureError(
-            f"a data file has more than {_POSITIONS_END} rows, which Spark cannot read with deletes."
+            f"a data file has more than {_POSITIONS_END} rows, for which Spark cannot apply deletes."
         )
     if positions.run_count * _RUN_BYTES <= len(positions) * _POSITION_BYTES and positions.ends[-1] < _POSITIONS_END:
         runs = np.stack((positions.starts, positions.ends), axis=1).astype("<u4")

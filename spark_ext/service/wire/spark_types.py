@@ -49,12 +49,12 @@ _BOUNDED_TEXT: Final = re.compile(r"(?:var)?char\((\d+)\)")
 _told: Final[set[tuple[str, str]]] = set()
 """Columns with their types for which this process has logged a warning."""
 _INSTEAD: Final = {
-    "variant": "keep the value as STRING, by to_json and parse_json",
-    "interval": "keep it as a number, or as two moments",
-    "timestamp_ntz(": "the table is made from Python with nanoseconds, and rows of it are read and written there",
-    "timestamp_ltz(": "the table is made from Python with nanoseconds, and rows of it are read and written there",
-    "geometry": "keep it as BINARY, in the form WKB",
-    "geography": "keep it as BINARY, in the form WKB",
+    "variant": "store the value as STRING, with to_json and parse_json",
+    "interval": "store it as a number, or as two times",
+    "timestamp_ntz(": "create the table from Python with nanoseconds, and read and write its rows there",
+    "timestamp_ltz(": "create the table from Python with nanoseconds, and read and write its rows there",
+    "geometry": "store it as BINARY in WKB format",
+    "geography": "store it as BINARY in WKB format",
 }
 """Prefixes of type names that tables do not support, and the alternative."""
 logger = logging.getLogger(__name__)
@@ -131,8 +131,8 @@ def spark_type(iceberg_type: IcebergType, column: str) -> SparkType:
     if name is None:
         nested = " inside another type" if isinstance(iceberg_type, UUIDType) else ""
         raise UnsupportedFeatureError(
-            f"column {column!r} has the type {iceberg_type}{nested}, which the catalog for Spark does not read. "
-            "Read and write the table from Python."
+            f"column {column!r} has the type {iceberg_type}{nested}, which the Spark catalog cannot read. Read and "
+            "write the table from Python."
         )
     return name
 
@@ -183,7 +183,7 @@ def _without_parts(spark: str, column: str) -> PrimitiveType:
 
 def _no_type(spark: str, column: str) -> InvalidArgumentError:
     instead = next((f": {what}" for begin, what in _INSTEAD.items() if spark.startswith(begin)), "")
-    return InvalidArgumentError(f"column {column!r}: tables have no type for Spark's {spark}{instead}.")
+    return InvalidArgumentError(f"column {column!r}: tables do not support Spark's type {spark}{instead}.")
 
 
 def _text_without_bound(spark: str, column: str) -> PrimitiveType:
@@ -192,7 +192,7 @@ def _text_without_bound(spark: str, column: str) -> PrimitiveType:
         _told.add((column, spark))
         bound = spark.partition("(")[2].rstrip(")")
         logger.warning(
-            "column %r: %s is kept as STRING, and nothing holds its length. A constraint does: "
+            "column %r: %s is stored as STRING, without a length limit. To enforce the length, add a constraint: "
             "CHECK (char_length(%s) <= %s).",
             column,
             spark,
@@ -244,7 +244,9 @@ def default_value(literal: Mapping[str, Any], column: IcebergType, name: str) ->
     constant.
     """
     if "literal" not in literal or (literal["literal"] is not None and not isinstance(column, PrimitiveType)):
-        raise InvalidArgumentError(f"column {name!r}: the DEFAULT of a {column} is NULL; only single values are kept.")
+        raise InvalidArgumentError(
+            f"column {name!r}: the DEFAULT of a {column} is NULL; only single values are supported."
+        )
     text = literal["literal"]
     return None if text is None else _DEFAULTS.get(type(column), str)(text)
 
@@ -259,7 +261,7 @@ def sql_literal(value: Any, column: IcebergType) -> str:
 
 def _sql_type(column: IcebergType) -> str:
     name = spark_type(column, "default")
-    assert isinstance(name, str), "only primitives have defaults"
+    assert isinstance(name, str), "only primitive types have defaults"
     return name
 
 

@@ -25,8 +25,9 @@ def bloom_filters(options: Iterable[FilterOption]) -> list[dict[str, Any]]:
         if _has_dot_in_a_name(option) and option.path not in _told:
             _told.add(option.path)
             logger.warning(
-                "column %s gets no Bloom filter from Spark: Parquet's Java library knows no names with dots. "
-                "Rename it, or rewrite the files by `tableformat compact`; it is told of once.",
+                "column %s gets no Bloom filter from Spark, because Parquet's Java library does not support names "
+                "with dots. Rename the column, or rewrite the files with `tableformat compact`. This is logged only "
+                "once.",
                 ".".join(f"`{name}`" for name in option.path),
             )
     return [

@@ -120,8 +120,8 @@ def _commit_rows(
     if target.validation is not None:
         if pin is None:
             raise InvalidArgumentError(
-                f"option {ISOLATION_LEVEL} of a write to {'.'.join(target.table)} is for batches. Nothing was written. "
-                "Leave it out of the stream."
+                f"option {ISOLATION_LEVEL} of a write to {'.'.join(target.table)} is only for batches. Nothing was "
+                "written. Remove it from the stream."
             )
         pin = pin if reads or target.validation.level == SERIALIZABLE else None
     verb: Verb
@@ -157,7 +157,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     if target.branch != pin.branch:
         raise UnsupportedFeatureError(
             f"{arguments['command']} reads the branch {pin.branch!r} of {'.'.join(pin.table)} and cannot write to "
-            f"another one, {target.branch!r}. Nothing was changed."
+            f"another branch, {target.branch!r}. Nothing was changed."
         )
     reads = arguments.get("reads")
 
@@ -397,8 +397,8 @@ def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft
     draft.begin_verb()
     if (rows.prefixes is not None or target.operation) and draft.key_field_ids != target.key_field_ids:
         raise CommitConflictError(
-            f"the key of {'.'.join(target.table)} was changed while rows were written that replace others by it. "
-            "Nothing was changed. Run the statement again."
+            f"the key of {'.'.join(target.table)} was changed while rows were written that replace others by the "
+            "key. Nothing was changed. Run the statement again."
         )
     if target.operation or target.replace_equal:
         refuse_unordered(draft.order.column(), target.operation, target.replace_equal, draft.name)

@@ -95,7 +95,7 @@ def must_scan(request: Request) -> bool:
 
 def _form_of_found_rows(view: SnapshotView) -> str:
     if row_level_mode(view.metadata.properties, "delete") == COPY_ON_WRITE:
-        return "data files written anew"
+        return "rewritten data files"
     return "deletion vectors" if view.metadata.format_version >= 3 else "positions"
 
 
@@ -105,15 +105,15 @@ def _told(part: DeletePart) -> list[str]:
 
 def _why_rows_are_found(view: SnapshotView, condition: str, *, is_exact: bool) -> str:
     if not is_exact:
-        return f"{condition} has no form that matches the same rows without reading them"
+        return f"{condition} cannot be applied exactly without reading rows"
     allowed = blind_deletes(view.metadata.properties)
     if allowed == BLIND_OFF:
-        return f"the table's properties let a delete leave nothing that is found later ({BLIND_DELETES})"
+        return f"the table properties do not allow blind deletes ({BLIND_DELETES})"
     if allowed != BLIND_DELETES_DEFAULT:
-        return f"{condition} is more than columns that have values, and {BLIND_DELETES} is {allowed!r}"
+        return f"{condition} does not only compare columns with values, and {BLIND_DELETES} is {allowed!r}"
     return (
-        f"{condition} is more than columns that have values and at most one more that is limited to an interval, none "
-        "of them floating point, or the table has no key that it could cover"
+        f"{condition} does not only compare columns with values and limit at most one more column to an interval, "
+        "without floating point columns, or the table has no key"
     )
 
 

@@ -58,13 +58,13 @@ def stage_rows(table: Table, schema: pa.Schema, rows: Iterator[pa.RecordBatch], 
         CommitOptions(snapshot_properties=options.snapshot_properties, is_staged=True),
         one_shot=True,
     )
-    assert result.snapshot_id is not None, "some row was refused"
+    assert result.snapshot_id is not None, "some row was rejected"
     return StagedRows(tuple(table.iceberg.name()), result.snapshot_id)
 
 
 def rows_left_to_publish(iceberg: IcebergTable, branch: str, options: CommitOptions) -> StagedRows | None:
     """The diverted rows in the snapshot of an already committed batch; None if it diverted no rows."""
-    assert options.application_id is not None, "a batch that was committed has a name"
+    assert options.application_id is not None, "a committed batch has a name"
     stored = applied_batch(iceberg.metadata.properties, branch, options.application_id)
     snapshot = None if stored is None else iceberg.metadata.snapshot_by_id(stored.snapshot_id)
     if snapshot is None or snapshot.summary is None:
@@ -79,7 +79,7 @@ def rows_left_to_publish(iceberg: IcebergTable, branch: str, options: CommitOpti
 def is_refused_whole(table: Table, options: CommitOptions) -> bool:
     """RP-22: whether an earlier run wrote all rows of the batch to this table. A repetition must not decide this again,
     because ranges may have been added since then."""
-    assert options.application_id is not None, "Spark names its batches"
+    assert options.application_id is not None, "Spark assigns names to its batches"
     metadata = table.iceberg.metadata
     stored = applied_batch(metadata.properties, table.branch, options.application_id)
     if stored is None or stored.batch_id != options.batch_id:
@@ -105,13 +105,13 @@ def publish_rows(session: Session, staged: StagedRows, options: CommitOptions, *
         publish_append(table.iceberg, table.branch, staged.snapshot_id, options)
     except SnapshotNotFoundError as error:
         raise CommitStateUnknownError(
-            f"the rows that were not refused are committed; those for {name} were staged there as snapshot "
-            f"{staged.snapshot_id}, and it has expired. The write without on-refused is complete without them."
+            f"the accepted rows were committed. The rows for {name} were staged there as snapshot "
+            f"{staged.snapshot_id}, which has expired. Without on-refused, the write is complete without them."
         ) from error
     except Exception as error:
         raise CommitStateUnknownError(
-            f"the rows that were not refused are committed; those for {name} are not: {error} They are staged there as "
-            f"snapshot {staged.snapshot_id}. A streaming query that is started again adds them, and so does CALL "
+            f"the accepted rows were committed, but the rows for {name} were not: {error} They are staged there as "
+            f"snapshot {staged.snapshot_id}. To add them, restart the streaming query, or run CALL "
             f"system.cherrypick_snapshot('{name}', {staged.snapshot_id})."
         ) from error
     after_commit(table.iceberg, table.branch, executor=session.upkeep_executor)

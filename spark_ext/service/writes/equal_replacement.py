@@ -27,12 +27,12 @@ def equal_columns(named: Mapping[str, str]) -> tuple[str, ...]:
     for other in _EXCLUDED:
         if other in named:
             raise InvalidArgumentError(
-                f"options {REPLACE_EQUAL} and {other} exclude each other. Nothing was written. Leave one of them out."
+                f"options {REPLACE_EQUAL} and {other} cannot be combined. Nothing was written. Remove one of them."
             )
     names = tuple(name.strip() for name in named[REPLACE_EQUAL].split(","))
     if not all(names):
         raise InvalidArgumentError(
-            f"option {REPLACE_EQUAL} lists columns, such as 'city,day', not {named[REPLACE_EQUAL]!r}."
+            f"option {REPLACE_EQUAL} must list columns, such as 'city,day', not {named[REPLACE_EQUAL]!r}."
         )
     return names
 

@@ -107,8 +107,8 @@ class OverwrittenPartitions:
         for file, ranges in zip(files, partitions_of_files(defined, files), strict=True):
             if isinstance(ranges, Straddling):
                 raise CommitConflictError(
-                    f"the range partitions of {table} were changed while rows were written that overwrite theirs: "
-                    f"{file.file_path} lies in several. Nothing was changed. Run the statement again."
+                    f"the range partitions of {table} were changed while rows were written to overwrite them: "
+                    f"{file.file_path} has rows of several partitions. Nothing was changed. Run the statement again."
                 )
             partition = _whole(spec) if is_unpartitioned(spec) else partition_of(file)
             by_partition.setdefault(partition, set()).update(ranges)

@@ -136,8 +136,8 @@ def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) 
         value = literal_value(literal)
     except NoValueError as error:
         raise UnsupportedFeatureError(
-            f"no comparison takes the value {literal['literal']} of the partition field {field.name!r}. DELETE by the "
-            "columns instead. Nothing was changed."
+            f"no comparison matches the value {literal['literal']} of the partition field {field.name!r}. Nothing "
+            "was changed. DELETE by the columns instead."
         ) from error
     if isinstance(transform, IdentityTransform):
         return _EQUAL(name, value)
@@ -155,6 +155,6 @@ def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) 
     if isinstance(transform, TruncateTransform) and isinstance(source, StringType):
         return _EQUAL(name, value) if len(value) < transform.width else _BEGINS_WITH(name, value)
     raise UnsupportedFeatureError(
-        f"the partitions of {field.name!r} ({transform} of {column!r}) are no rows that a comparison finds. DELETE by "
-        "the columns instead. Nothing was changed."
+        f"the partitions of {field.name!r} ({transform} of {column!r}) cannot be expressed as a comparison of rows. "
+        "Nothing was changed. DELETE by the columns instead."
     )

@@ -61,10 +61,10 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
     """RP-21: an error with the number of rows of all tasks that are outside of existing ranges, and the reasons for
     some of them."""
     defined = context.range_partitions
-    assert defined is not None, "tasks refuse rows by range partitions"
+    assert defined is not None, "tasks reject rows by range partitions"
     samples = refused_samples_of(reports, defined.key.names, context.schema).combine_chunks().to_batches()[0]
     misfits = CoveredRows(defined, context).misfits(samples)
-    assert misfits is not None, "tasks and commit agree about what exists"
+    assert misfits is not None, "tasks and commit agree about the existing ranges"
     refused_count = sum(report.refused.refused_count for report in reports if report.refused is not None)
     row_count = sum(_row_count(report) for report in reports)
     shown = list(dict.fromkeys(misfits.reasons.to_pylist()))[:_SHOWN_MAX]
@@ -72,7 +72,7 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
         [pa.nulls(len(samples), pa.int64()), misfits.columns, misfits.reasons], schema=REPORT_SCHEMA
     ).append_column("row", samples.to_struct_array())
     return UncoveredRowsError(
-        f"{refused_count:,} of {row_count:,} rows lie where no range partition of {table} is: {'; '.join(shown)}. "
+        f"{refused_count:,} of {row_count:,} rows are outside all range partitions of {table}: {'; '.join(shown)}. "
         f"Nothing was committed. {_room(misfits.retired_tags)}; the options on-refused = 'divert' and "
         "refused-rows-table write the other rows.",
         report,
@@ -82,11 +82,11 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
 
 def _room(retired_tags: Sequence[str]) -> str:
     """The procedures that make the rows fit. RP-30: a retired range can be restored."""
-    add = "CALL system.add_range_partition(...) makes room"
+    add = "CALL system.add_range_partition(...) adds a range"
     if not retired_tags:
         return add
     restore = f"CALL system.restore_range_partition(..., {retired_tags[0]!r})"
-    return f"{restore} brings the retired range back, {add} elsewhere"
+    return f"{restore} restores the retired range; {add}"
 
 
 def _row_count(report: TaskReport) -> int:
@@ -115,11 +115,11 @@ class Outside:
         some = f": {some}" if self.samples.column_names else ""
         count = len(self.samples)
         columns = [pa.nulls(count, pa.int64()), pa.nulls(count, pa.large_string())]
-        reasons = pa.repeat(pa.scalar(f"lies outside {self.test.told}", pa.large_string()), count)
+        reasons = pa.repeat(pa.scalar(f"is outside {self.test.told}", pa.large_string()), count)
         return RowsRefusedError(
-            f"{self.row_count:,} of {total:,} rows for {table} lie outside {self.test.told}{some}. Nothing was "
-            "committed. Leave them out; the options on-refused = 'divert' and refused-rows-table write the other rows, "
-            "and an overwrite by a condition takes them with allow-outside = 'true'.",
+            f"{self.row_count:,} of {total:,} rows for {table} are outside {self.test.told}{some}. Nothing was "
+            "committed. Remove these rows. Or write the other rows with the options on-refused = 'divert' and "
+            "refused-rows-table. In an overwrite by a condition, allow-outside = 'true' accepts them.",
             pa.table([*columns, reasons], schema=REPORT_SCHEMA).append_column("row", self.samples.to_struct_array()),
             self.row_count,
         )
@@ -236,10 +236,10 @@ def _diverted(
     """The rejected rows with their reasons: rows that no range covers, and rows that share a prefix with one."""
     defined = context.range_partitions
     for batch in _read(files, view):
-        assert defined is not None, "tasks refuse rows by range partitions"
+        assert defined is not None, "tasks reject rows by range partitions"
         misfits = CoveredRows(defined, context).misfits(batch)
-        assert misfits is not None, "tasks and commit agree about what exists"
-        assert len(misfits.positions) == batch.num_rows, "tasks and commit agree about what exists"
+        assert misfits is not None, "tasks and commit agree about the existing ranges"
+        assert len(misfits.positions) == batch.num_rows, "tasks and commit agree about the existing ranges"
         reasons = zip(_REASON_COLUMNS.names, (misfits.columns, misfits.reasons), strict=True)
         for name, values in reasons:
             batch = batch.append_column(name, values)  # noqa: PLW2901 (two columns wider)

@@ -30,9 +30,9 @@ def replacement(options: WriteOptions, context: WriteContext, *, table: str) -> 
     check_on_stale(options.on_stale, column, table=table)
     if column is not None and options.on_refused == "divert":
         raise UnsupportedFeatureError(
-            f"option {ON_REFUSED} = 'divert' with {REPLACE_PREFIX} or {OPERATION}: {table} has an order column, and "
-            "files that lose diverted rows are written again. Nothing was written. Filter the rows first, or use "
-            "table.replace() or table.upsert() in Python."
+            f"option {ON_REFUSED} = 'divert' cannot be combined with {REPLACE_PREFIX} or {OPERATION}, because "
+            f"{table} has an order column and files that lose diverted rows are rewritten. Nothing was written. "
+            "Filter the rows first, or use table.replace() or table.upsert() in Python."
         )
     known = {field.name.casefold(): field.name for field in context.schema.fields}
     given = [known.get(name.casefold(), name) for name in options.order_by]

@@ -54,22 +54,22 @@ class RowOperation:
         if OPERATION not in named:
             if OP_COLUMN in named:
                 raise InvalidArgumentError(
-                    f"option {OP_COLUMN} belongs to {OPERATION} = '{CHANGES}'. Nothing was written. Give both or none."
+                    f"option {OP_COLUMN} requires {OPERATION} = '{CHANGES}'. Nothing was written. Pass both or neither."
                 )
             return NO_OPERATION
         name = one_of(named[OPERATION].strip().casefold(), OPERATIONS, option=OPERATION)
         for other in _EXCLUDED:
             if other in named:
                 raise InvalidArgumentError(
-                    f"options {OPERATION} and {other} exclude each other: each says which rows are replaced. Nothing "
-                    "was written. Leave one of them out."
+                    f"options {OPERATION} and {other} cannot be combined, because each defines which rows are "
+                    "replaced. Nothing was written. Remove one of them."
                 )
         if name == CHANGES:
             _check_changes(named)
         elif OP_COLUMN in named:
             raise InvalidArgumentError(
-                f"option {OP_COLUMN} says what each row does, and {OPERATION} = {name!r} says it of all rows. Nothing "
-                f"was written. Leave {OP_COLUMN} out, or use {OPERATION} = '{CHANGES}'."
+                f"option {OP_COLUMN} defines the operation of each row, but {OPERATION} = {name!r} defines it for "
+                f"all rows. Nothing was written. Remove {OP_COLUMN}, or use {OPERATION} = '{CHANGES}'."
             )
         if name == DELETE:
             _check_delete(named)
@@ -81,9 +81,9 @@ class RowOperation:
             return
         if not key:
             raise InvalidKeyError(
-                f"option {OPERATION} = {self.name!r} of a write to {table}: the table has no key, so it is not known "
-                "which stored rows a row is about. Nothing was written. Name the columns that identify a row: "
-                f"ALTER TABLE {table} SET TBLPROPERTIES ('tableformat.key' = '...')."
+                f"option {OPERATION} = {self.name!r} of a write to {table} requires a key, which identifies the "
+                f"stored rows. Nothing was written. Set the columns that identify a row: ALTER TABLE {table} SET "
+                "TBLPROPERTIES ('tableformat.key' = '...')."
             )
         if order_by:
             order_columns(order_by, key)
@@ -105,17 +105,21 @@ def refuse_unordered(order: NestedField | None, operation: str, replace_equal: S
     what = f"{OPERATION} = {operation!r}" if operation else f"a replacement by ({', '.join(replace_equal)})"
     instead = _INSTEAD.get(operation, "Replace by the first columns of the key, or use UPSERT INTO")
     raise UnsupportedFeatureError(
-        f"{what} of a write to {table}: the table has the order column {order.name!r} ({ORDER_COLUMN}), and this write "
-        f"compares no rows by it. Nothing was written. {instead}; or remove the property."
+        f"{what} of a write to {table} is not supported: the table has the order column {order.name!r} "
+        f"({ORDER_COLUMN}), but this write does not compare rows by it. Nothing was written. {instead}; or remove "
+        "the property."
     )
 
 
 def _check_changes(named: Mapping[str, str]) -> None:
-    for option, what in ((OP_COLUMN, "the column that says what each row does"), ("order-by", "what orders them")):
+    for option, what in (
+        (OP_COLUMN, "the column with the operation of each row"),
+        ("order-by", "the columns that order them"),
+    ):
         if option not in named:
             raise InvalidArgumentError(
-                f"option {OPERATION} = '{CHANGES}' needs {option}, {what}: the last event of a key counts, and rows of "
-                "Spark have no order. Nothing was written."
+                f"option {OPERATION} = '{CHANGES}' requires {option}, {what}: the last event of a key counts, and "
+                "rows of Spark have no order. Nothing was written."
             )
 
 
@@ -123,6 +127,6 @@ def _check_delete(named: Mapping[str, str]) -> None:
     for option in ("order-by", "on-refused", "refused-rows-table"):
         if option in named:
             raise InvalidArgumentError(
-                f"option {option} is for rows that are added, and {OPERATION} = '{DELETE}' adds none. Nothing was "
-                "written. Leave it out."
+                f"option {option} applies to added rows, but {OPERATION} = '{DELETE}' adds none. Nothing was "
+                "written. Remove the option."
             )

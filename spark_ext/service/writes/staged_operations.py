@@ -84,9 +84,9 @@ def _refuse_new_columns(draft: Draft, context: WriteContext) -> None:
     added = [field.name for field in draft.schema.fields if field.field_id not in known]
     if added:
         raise CommitConflictError(
-            f"{draft.name} got the columns {', '.join(added)} while rows were written that replace whole rows, so "
-            "values there would be lost. Nothing was changed. Run the statement again with these columns; a stream "
-            "has to be started again."
+            f"the columns {', '.join(added)} were added to {draft.name} while rows were written that replace whole "
+            "rows, so values in them would be lost. Nothing was changed. Run the statement again with these columns; "
+            "a stream must be restarted."
         )
 
 

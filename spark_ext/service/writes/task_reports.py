@@ -278,9 +278,9 @@ def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema)
 def _no_text_error(value: bytes, column: str | None, field: str) -> InvalidArgumentError:
     """SP-96: the error for partition text that is not UTF-8."""
     return InvalidArgumentError(
-        f"column {column!r}: a row has the bytes {value!r}, which are no UTF-8, and the table is partitioned by it "
-        f"({field}): partitions of text are told apart by characters. Nothing was written. Decode the column, or keep "
-        "it as BINARY."
+        f"column {column!r}: a row has the bytes {value!r}, which are not UTF-8, and the table is partitioned by it "
+        f"({field}): text partitions are distinguished by characters. Nothing was written. Decode the column, or "
+        "store it as BINARY."
     )
 
 

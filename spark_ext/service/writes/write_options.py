@@ -198,8 +198,8 @@ def _validation(named: Mapping[str, str]) -> OverwriteValidation | None:
     if level is None:
         if since is not None:
             raise InvalidArgumentError(
-                f"option {VALIDATE_FROM} belongs to {ISOLATION_LEVEL} ({', '.join(ISOLATION_LEVELS)}): alone it "
-                "validates nothing."
+                f"option {VALIDATE_FROM} requires {ISOLATION_LEVEL} ({', '.join(ISOLATION_LEVELS)}): without it, "
+                "nothing is validated."
             )
         return None
     return OverwriteValidation(
@@ -212,7 +212,7 @@ def _whole_number(named: Mapping[str, str], option: str, what: str) -> int | Non
     """The id in an option; None if the option is not given."""
     text = named.get(option)
     if text is not None and not text.strip().isdecimal():
-        raise InvalidArgumentError(f"option {option} is the id of {what}, not {text!r}.")
+        raise InvalidArgumentError(f"option {option} must be the id of {what}, not {text!r}.")
     return None if text is None else int(text)
 
 
@@ -221,13 +221,13 @@ def _order_by(named: Mapping[str, str], on_refused: str) -> tuple[str, ...]:
         return ()
     if REPLACE_PREFIX not in named and OPERATION not in named:
         raise InvalidArgumentError(
-            f"option {ORDER_BY} belongs to {REPLACE_PREFIX} or {OPERATION}: it says which rows of a prefix or a key "
-            "stay."
+            f"option {ORDER_BY} requires {REPLACE_PREFIX} or {OPERATION}: it defines which rows of a prefix or key "
+            "are kept."
         )
     if on_refused == "divert":
         raise UnsupportedFeatureError(
-            f"options {ORDER_BY} and {ON_REFUSED} = 'divert' exclude each other: files that lose diverted rows are "
-            "written again. Nothing was written. Filter the rows first, or use table.replace() in Python."
+            f"options {ORDER_BY} and {ON_REFUSED} = 'divert' cannot be combined, because files that lose diverted "
+            "rows are rewritten. Nothing was written. Filter the rows first, or use table.replace() in Python."
         )
     prefix = _names(named[REPLACE_PREFIX], REPLACE_PREFIX) if REPLACE_PREFIX in named else ()
     return order_columns(_names(named[ORDER_BY], ORDER_BY), prefix)
@@ -238,12 +238,12 @@ def _on_stale(named: Mapping[str, str]) -> str:
     on_stale = one_of(named.get(ON_STALE, "ignore").casefold(), STALE_CHOICES, option=ON_STALE)
     if ON_STALE in named and REPLACE_PREFIX not in named and OPERATION not in named:
         raise InvalidArgumentError(
-            f"option {ON_STALE} belongs to {REPLACE_PREFIX} or {OPERATION}: other writes compare no messages."
+            f"option {ON_STALE} requires {REPLACE_PREFIX} or {OPERATION}: other writes do not compare messages."
         )
     if on_stale == "divert":
         raise UnsupportedFeatureError(
-            f"option {ON_STALE} = 'divert': a statement returns no rows. Nothing was written. Use 'ignore' or 'error', "
-            "or table.replace(rows, on_stale='divert') in Python."
+            f"option {ON_STALE} = 'divert' is not supported, because a statement returns no rows. Nothing was "
+            "written. Use 'ignore' or 'error', or table.replace(rows, on_stale='divert') in Python."
         )
     return on_stale
 
@@ -253,7 +253,9 @@ def _batch(named: Mapping[str, str]) -> tuple[str, str] | None:
     if application_id is None and batch_id is None:
         return None
     if application_id is None or batch_id is None:
-        raise InvalidArgumentError(f"options {APPLICATION_ID} and {BATCH_ID} name a batch together: give both or none.")
+        raise InvalidArgumentError(
+            f"options {APPLICATION_ID} and {BATCH_ID} identify a batch together: pass both or neither."
+        )
     return application_id, batch_id
 
 
@@ -262,14 +264,14 @@ def _interval(named: Mapping[str, str]) -> Interval | None:
     if REPLACE_INTERVAL not in named:
         if lower is not None or upper is not None:
             name = LOWER if lower is not None else UPPER
-            raise InvalidArgumentError(f"option {name} belongs to {REPLACE_INTERVAL}, which names the columns.")
+            raise InvalidArgumentError(f"option {name} requires {REPLACE_INTERVAL}, which lists the columns.")
         return None
     if lower is None and upper is None:
         raise InvalidArgumentError(
-            f"option {REPLACE_INTERVAL} needs {LOWER}, {UPPER} or both: without any every row would be replaced."
+            f"option {REPLACE_INTERVAL} requires {LOWER}, {UPPER} or both: without them, every row would be replaced."
         )
     if REPLACE_PREFIX in named:
-        raise InvalidArgumentError(f"options {REPLACE_INTERVAL} and {REPLACE_PREFIX} exclude each other.")
+        raise InvalidArgumentError(f"options {REPLACE_INTERVAL} and {REPLACE_PREFIX} cannot be combined.")
     return Interval(_names(named[REPLACE_INTERVAL], REPLACE_INTERVAL), lower, upper)
 
 
@@ -277,10 +279,10 @@ def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
     """Check that diverted rows have a table to go to: a statement returns no rows."""
     if on_refused == "divert" and not refused_rows_table:
         raise InvalidArgumentError(
-            f"option {ON_REFUSED} = 'divert' needs {REFUSED_ROWS_TABLE}, a table that takes the refused rows."
+            f"option {ON_REFUSED} = 'divert' requires {REFUSED_ROWS_TABLE}, a table for the rejected rows."
         )
     if on_refused != "divert" and refused_rows_table is not None:
-        raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE} belongs to {ON_REFUSED} = 'divert'.")
+        raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE} requires {ON_REFUSED} = 'divert'.")
 
 
 def _refuse_merged_schema(given: str, value: str, table: str) -> None:
@@ -288,20 +290,20 @@ def _refuse_merged_schema(given: str, value: str, table: str) -> None:
     removes this option from writes that can."""
     if value.casefold() != "false":
         raise UnsupportedFeatureError(
-            f"option {given} of a write to {table}: it adds columns in df.writeTo() and df.write of Spark 4.0 and "
-            "newer, in a session with the SQL extension, and in streams, and not here. Nothing was written. Use "
-            "ALTER TABLE ... ADD COLUMN, or INSERT WITH SCHEMA EVOLUTION (Spark 4.2 and newer)."
+            f"option {given} of a write to {table} is not supported here. Nothing was written. It adds columns in "
+            "df.writeTo() and df.write of Spark 4.0 and newer, in a session with the SQL extension, and in streams. "
+            "Use ALTER TABLE ... ADD COLUMN, or INSERT WITH SCHEMA EVOLUTION (Spark 4.2 and newer)."
         )
 
 
 def _check_said_anyway(name: str, value: str, table: str) -> None:
     always = _SAID_ANYWAY[name.casefold()]
     if value.casefold() != always:
-        raise InvalidArgumentError(f"option {name} of a write to {table} can be {always!r} alone, not {value!r}.")
+        raise InvalidArgumentError(f"option {name} of a write to {table} must be {always!r}, not {value!r}.")
 
 
 def _names(text: str, option: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise InvalidArgumentError(f"option {option} lists columns, such as 'id1,id2', not {text!r}.")
+        raise InvalidArgumentError(f"option {option} must list columns, such as 'id1,id2', not {text!r}.")
     return names

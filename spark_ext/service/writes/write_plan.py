@@ -156,15 +156,15 @@ class WriteTarget:
         if check_conditions(table.metadata.properties) != self.checks:
             raise CommitConflictError(
                 f"the CHECK constraints of {'.'.join(self.table)} were changed while rows were written. Nothing was "
-                "changed. Run the statement again; a stream has to be started again."
+                "changed. Run the statement again; a stream must be restarted."
             )
         return table
 
     def check_uuid(self, metadata: TableMetadata) -> None:
         if str(metadata.table_uuid) != self.table_uuid:
             raise TableFormatError(
-                f"table {'.'.join(self.table)} was dropped and another one created under its name while rows were "
-                "written for it. Nothing was changed. Run the statement again."
+                f"table {'.'.join(self.table)} was dropped and another table was created with the same name while "
+                "rows were written. Nothing was changed. Run the statement again."
             )
 
     def context(self, table: Table) -> WriteContext:
@@ -209,13 +209,13 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     _check_mode(options, request.arguments["mode"])
     if options.operation.name and is_staged(pin.table):
         raise InvalidArgumentError(
-            f"option {OPERATION} is for rows of a table that exists, and this statement creates or replaces one. "
-            "Nothing was written. Create the table first, and append to it."
+            f"option {OPERATION} requires an existing table, but this statement creates or replaces one. Nothing was "
+            "written. Create the table first, and append to it."
         )
     if options.batch is not None and request.arguments.get("is_stream"):
         raise InvalidArgumentError(
-            f"options {APPLICATION_ID} and {BATCH_ID} name a batch, and the batches of a stream have names of their "
-            "own: each is committed once. Leave them out."
+            f"options {APPLICATION_ID} and {BATCH_ID} identify a batch, but batches of a stream already have names: "
+            "each is committed once. Remove the options."
         )
     wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
     options = replace(
@@ -249,21 +249,22 @@ def _check_mode(options: WriteOptions, mode: str) -> None:
     replacing = next((name for name, value in given.items() if value), None)
     if options.operation.name and mode != APPEND:
         raise InvalidArgumentError(
-            f"option {OPERATION} belongs to an append, as in df.writeTo(...).append(), and this is a write of mode "
+            f"option {OPERATION} requires an append, as in df.writeTo(...).append(), but this is a write of mode "
             f"{mode!r}. Nothing was written."
         )
     if replacing and mode != APPEND:
-        raise InvalidArgumentError(f"option {replacing} belongs to an append; this write overwrites already.")
+        raise InvalidArgumentError(f"option {replacing} requires an append; this write already overwrites.")
     if options.refused_rows_table is not None and mode == DELTA:
         raise InvalidArgumentError(
-            f"option {ON_REFUSED} = 'divert' belongs to INSERT and its kin: a refused update would lose its row."
+            f"option {ON_REFUSED} = 'divert' is only supported for INSERT and other appends, because a rejected "
+            "update would lose its row."
         )
     if options.allow_outside and mode != OVERWRITE:
-        raise InvalidArgumentError(f"option {ALLOW_OUTSIDE} belongs to an overwrite by a condition.")
+        raise InvalidArgumentError(f"option {ALLOW_OUTSIDE} requires an overwrite by a condition.")
     if options.validation is not None and mode not in (OVERWRITE, OVERWRITE_PARTITIONS):
         raise InvalidArgumentError(
-            f"option {ISOLATION_LEVEL} belongs to an overwrite: an append replaces nothing, and DELETE, UPDATE and "
-            f"MERGE go by the table's properties write.delete.{ISOLATION_LEVEL}, write.update.{ISOLATION_LEVEL} and "
+            f"option {ISOLATION_LEVEL} requires an overwrite, because an append replaces no rows. For DELETE, UPDATE "
+            f"and MERGE, set the table properties write.delete.{ISOLATION_LEVEL}, write.update.{ISOLATION_LEVEL} and "
             f"write.merge.{ISOLATION_LEVEL}."
         )
 
@@ -274,7 +275,9 @@ def _refused_rows_table(session: Session, table: Table, name: Sequence[str] | No
         return None
     refused = session.load(tuple(name))
     if refused.metadata.table_uuid == table.metadata.table_uuid:
-        raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE}: rows that {table.name} refuses cannot go to itself.")
+        raise InvalidArgumentError(
+            f"option {REFUSED_ROWS_TABLE}: rows that {table.name} rejects cannot be written to the table itself."
+        )
     refuse_table_of_another_lake(session.catalog.iceberg, refused.iceberg)
     check_takes_refused_rows(refused, table.metadata.schema())
     return tuple(name)
@@ -368,7 +371,7 @@ def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
     specs, schema = metadata.specs(), metadata.schema()
     if spec_id not in specs:
         known = ", ".join(map(str, sorted(specs)))
-        raise InvalidArgumentError(f"option {OUTPUT_SPEC_ID}: the table has no partition spec {spec_id}, but {known}.")
+        raise InvalidArgumentError(f"option {OUTPUT_SPEC_ID}: the table has no partition spec {spec_id}, only {known}.")
     gone = [
         field.name
         for field in specs[spec_id].fields

@@ -47,6 +47,6 @@ class NoViews:
     def _refusal(self) -> UnsupportedFeatureError:
         kind = type(self._catalog).__name__
         return UnsupportedFeatureError(
-            f"catalog {self._catalog.name!r} ({kind}) has no views here: lakes, SQL and REST catalogs have. "
-            "CREATE TEMPORARY VIEW makes one of the session's own."
+            f"catalog {self._catalog.name!r} ({kind}) does not support views; lakes, SQL and REST catalogs do. Use "
+            "CREATE TEMPORARY VIEW for a view of the session."
         )

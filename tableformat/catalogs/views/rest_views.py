@@ -118,14 +118,14 @@ class RestViews:
     def _check_ability(self) -> None:
         if not self._has_views:
             raise UnsupportedFeatureError(
-                f"the service of catalog {self._catalog.name!r} does not say that it has views. Where it has, set the "
-                "catalog's option view-endpoints-supported=true."
+                f"the service of catalog {self._catalog.name!r} does not advertise support for views. If it has "
+                "views, set the catalog option view-endpoints-supported=true."
             )
 
     def _check_namespace(self, identifier: Identifier) -> None:
         if not self._catalog.namespace_exists(identifier[:-1]):
             raise NamespaceNotFoundError(
-                f"no namespace {identifier_text(identifier[:-1])!r}. create_namespace() makes one."
+                f"no namespace {identifier_text(identifier[:-1])!r}. Create it with create_namespace()."
             )
 
     def _post(self, url: str, request: dict[str, Any], identifier: Identifier, taken: Identifier) -> None:

@@ -201,14 +201,15 @@ class SqlViews:
     def _check_new(self, identifier: Identifier) -> None:
         if not self._has_views:
             raise UnsupportedFeatureError(
-                f"catalog {self._catalog.name!r} has a database of an older layout, which cannot have views: its "
-                "table iceberg_tables lacks the column iceberg_type, VARCHAR(5). Add it, and open the catalog again."
+                f"catalog {self._catalog.name!r} has a database with an older layout, which does not support views: "
+                "its table iceberg_tables lacks the column iceberg_type, VARCHAR(5). Add the column, and open the "
+                "catalog again."
             )
         self._refuse_read_only()
         check_new_name(identifier, "view")
         if not self._catalog.namespace_exists(identifier[:-1]):
             raise NamespaceNotFoundError(
-                f"no namespace {identifier_text(identifier[:-1])!r}. create_namespace() makes one."
+                f"no namespace {identifier_text(identifier[:-1])!r}. Create it with create_namespace()."
             )
 
     def _refuse_read_only(self) -> None:
@@ -283,6 +284,6 @@ def check_view_properties(properties: Mapping[str, str]) -> None:
     """Raise UnsupportedFeatureError for another location or codec of the metadata: only one of each is supported."""
     if _METADATA_PATH in properties or properties.get(_METADATA_CODEC, "gzip").lower() != "gzip":
         raise UnsupportedFeatureError(
-            f"a view's metadata is compressed by gzip and lies in its location: leave out {_METADATA_PATH!r} and "
-            f"{_METADATA_CODEC!r}, or choose a location."
+            f"the metadata of a view is compressed with gzip and stored at its location. Remove {_METADATA_PATH!r} "
+            f"and {_METADATA_CODEC!r}, or set a location."
         )

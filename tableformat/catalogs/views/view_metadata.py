@@ -105,8 +105,8 @@ def _refuse_lost_dialects(metadata: ViewMetadata, definition: ViewDefinition, pr
     dialects = {each.root.dialect.lower() for each in current.representations} - {definition.dialect.lower()}
     if dialects and properties.get(DROP_DIALECT, "false").lower() != "true":
         raise InvalidArgumentError(
-            f"the view has SQL for {', '.join(sorted(dialects))} as well, which a replacement in {definition.dialect} "
-            f"would lose. Nothing was changed. Set the view's property {DROP_DIALECT} to true to lose it."
+            f"the view also has SQL for {', '.join(sorted(dialects))}, which a replacement in {definition.dialect} "
+            f"would remove. Nothing was changed. To remove it, set the view property {DROP_DIALECT} to true."
         )
 
 
@@ -141,7 +141,7 @@ def parse_view(data: bytes, location: str) -> ViewMetadata:
     try:
         return ViewMetadata.model_validate_json(Inflater(location).gunzipped(data))
     except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
-        raise CorruptFileError(location, f"it is no metadata file of a view ({error}).") from error
+        raise CorruptFileError(location, f"it is not a metadata file of a view ({error}).") from error
 
 
 def _logged(version: ViewVersion, timestamp_ms: int) -> ViewHistoryEntry:
@@ -160,7 +160,7 @@ def _retained(
     """The newest versions, as many as the view's property allows, including the current one."""
     text = properties.get(HISTORY_SIZE, str(_HISTORY_SIZE_DEFAULT))
     if not text.isdecimal() or int(text) < 1:
-        raise InvalidArgumentError(f"the property {HISTORY_SIZE} is a whole number from 1 on, not {text!r}.")
+        raise InvalidArgumentError(f"the property {HISTORY_SIZE} must be a whole number above 0, not {text!r}.")
     others = [each for each in versions if each.version_id != current.version_id]
     newest = sorted(others, key=lambda each: each.version_id)[max(0, len(others) - int(text) + 1) :]
     return sorted([*newest, current], key=lambda each: each.version_id)

@@ -54,10 +54,10 @@ def decode_positions(vector: bytes, location: str) -> PositionSet:
     try:
         bitmap = BitMap64.deserialize(vector)
     except (ValueError, IndexError) as error:
-        raise CorruptFileError(location, "the deletion vector is no 64-bit Roaring bitmap.") from error
+        raise CorruptFileError(location, "the deletion vector is not a 64-bit Roaring bitmap.") from error
     # The upper 32 bits are the key of a 32-bit bitmap, which the reference implementation reads as a signed number.
     if len(bitmap) and bitmap.max() > MAX_POSITION:
-        raise CorruptFileError(location, f"the deletion vector holds position {bitmap.max()}, above {MAX_POSITION}.")
+        raise CorruptFileError(location, f"the deletion vector contains position {bitmap.max()}, above {MAX_POSITION}.")
     return _runs_of(bitmap)
 
 

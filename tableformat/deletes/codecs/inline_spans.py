@@ -162,7 +162,7 @@ def _stored_key(field_ids: tuple[int, ...], type_names: Sequence[str], location:
     try:
         types = tuple(IcebergType.model_validate(name) for name in type_names)
         if len(types) != len(field_ids) or not all(isinstance(key_type, PrimitiveType) for key_type in types):
-            raise InvalidKeyError(f"delete columns {list(field_ids)} of types {list(type_names)} are no key.")
+            raise InvalidKeyError(f"delete columns {list(field_ids)} of types {list(type_names)} are not a valid key.")
         return KeyColumns(field_ids, tuple(f"field_{field_id}" for field_id in field_ids), types)  # type: ignore[arg-type]
     except (ValidationError, ValueError, InvalidKeyError) as error:
         raise CorruptFileError(location, f"its manifest entry carries spans that cannot be read: {error}") from error
@@ -172,7 +172,7 @@ def _cuts(spans: Sequence[_Stored], side: str, stored: KeyColumns, key: KeyColum
     values = [span[side] for span in spans]
     depths = [len(bound) for bound in values]
     if max(depths, default=0) > len(key):
-        raise CorruptFileError(location, f"a cut binds {max(depths)} columns, there are {len(key)} delete columns.")
+        raise CorruptFileError(location, f"a cut binds {max(depths)} columns, but there are {len(key)} delete columns.")
     columns = []
     for position, (stored_type, key_type) in enumerate(zip(stored.types, key.types, strict=True)):
         bounds = [bound[position] if depth > position else None for bound, depth in zip(values, depths, strict=True)]
@@ -191,7 +191,7 @@ def _column(bounds: Sequence[bytes | None], key_type: PrimitiveType, location: s
         return array_of_internal_values(values, key_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise CorruptFileError(
-            location, f"its manifest entry carries values that are no {key_type}: {error}"
+            location, f"its manifest entry carries values that are not of type {key_type}: {error}"
         ) from error
 
 

@@ -81,7 +81,9 @@ def spans_to_parquet_table(spans: SpanArray) -> pa.Table:
     """FM-13, RD-7: the table of a range delete file. `spans` are sorted and disjoint (`sort_and_merge`, `skyline`)."""
     key = spans.key
     if len(key) > MAX_KEY_COLUMNS:
-        raise InvalidKeyError(f"key {key} has {len(key)} columns, a range delete file holds at most {MAX_KEY_COLUMNS}.")
+        raise InvalidKeyError(
+            f"key {key} has {len(key)} columns, but a range delete file stores at most {MAX_KEY_COLUMNS}."
+        )
     arrays, fields = [], []
     for position in range(len(key)):
         for side, cuts in enumerate((spans.lower, spans.upper)):
@@ -178,10 +180,11 @@ def _stored_key(table: pa.Table, location: str) -> KeyColumns:
     if versions != (FORMAT_VERSION, ENCODING_VERSION):
         known = (FORMAT_VERSION, ENCODING_VERSION)
         raise CorruptFileError(
-            location, f"versions {versions} of format and encoding are unknown, known: {known}. Upgrade."
+            location,
+            f"versions {versions} of format and encoding are unknown; known versions: {known}. Upgrade the library.",
         )
     if len(types) != len(field_ids) or not all(isinstance(key_type, PrimitiveType) for key_type in types):
-        raise CorruptFileError(location, f"{len(field_ids)} key columns of types {type_names} are no key.")
+        raise CorruptFileError(location, f"{len(field_ids)} key columns of types {type_names} are not a valid key.")
     try:
         return KeyColumns(field_ids, tuple(f"field_{field_id}" for field_id in field_ids), types)  # type: ignore[arg-type]
     except InvalidKeyError as error:
@@ -203,7 +206,7 @@ def key_in_schema(stored: KeyColumns, schema: Schema | None, location: str) -> K
             types[position] = current
         elif not isinstance(current, PrimitiveType) or not can_promote(current, types[position]):
             raise CorruptFileError(
-                location, f"key column {name!r} is {types[position]} there and {current} in the table."
+                location, f"key column {name!r} is {types[position]} in the file and {current} in the table."
             )
     return KeyColumns(stored.field_ids, tuple(names), tuple(types))
 
@@ -217,7 +220,7 @@ def _cuts(table: pa.Table, side: str, stored: KeyColumns, key: KeyColumns, locat
     after = _without_nulls(table, f"{side}_after", location)
     depths = np.asarray(depth)
     if len(depths) and not (depths.min() >= 0 and depths.max() <= len(key)):
-        raise CorruptFileError(location, f"a {side}_depth lies outside 0 to {len(key)}.")
+        raise CorruptFileError(location, f"a {side}_depth is outside 0 to {len(key)}.")
     return CutArray(key, tuple(columns), depths, after.to_numpy(zero_copy_only=False))
 
 
@@ -236,7 +239,7 @@ def _single_column(table: pa.Table, name: str, arrow_type: pa.DataType, location
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         given = table.column(name).type
         raise CorruptFileError(
-            location, f"column {name!r} of Arrow type {given} is no {arrow_type}: {error}"
+            location, f"column {name!r} of Arrow type {given} is not {arrow_type}: {error}"
         ) from error
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], arrow_type)
 

@@ -234,5 +234,5 @@ def _row_count(columns: Sequence[KeyColumn], row_count: int | None) -> int:
     lengths = {len(column) for column in columns if column is not None}
     if row_count is not None:
         lengths.add(row_count)
-    assert len(lengths) == 1, f"key columns of different lengths, or of none that is known: {sorted(lengths)}"
+    assert len(lengths) == 1, f"key columns of different or unknown lengths: {sorted(lengths)}"
     return lengths.pop()

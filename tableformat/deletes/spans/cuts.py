@@ -104,7 +104,7 @@ class CutArray:
 
     def above_prefixes(self) -> CutArray:
         """For cuts below some prefixes, the cuts above the same prefixes (RD-1)."""
-        assert not self.after.any(), "cuts below prefixes are turned, not others"
+        assert not self.after.any(), "only cuts below prefixes can be reversed"
         above = CutArray(self.key, self.columns, self.depth, np.ones(len(self), np.bool_))
         return above._known_as(join_pieces([self.encoded, _AFTER])) if "encoded" in self.__dict__ else above
 

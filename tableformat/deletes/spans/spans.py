@@ -96,7 +96,7 @@ class SpanArray:
         lower = CutArray.concat([spans.lower for spans in arrays])
         upper = CutArray.concat([spans.upper for spans in arrays])
         numbered = [spans.sequence_numbers for spans in arrays if spans.sequence_numbers is not None]
-        assert len(numbered) in {0, len(arrays)}, "spans with and without sequence numbers do not mix"
+        assert len(numbered) in {0, len(arrays)}, "spans with and without sequence numbers cannot be combined"
         return SpanArray(arrays[0].key, lower, upper, np.concatenate(numbered) if numbered else None)
 
 
@@ -136,12 +136,12 @@ def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[
     is above upper, if a value does not fit its column, and if there are more values than key columns.
     """
     if lower == () or upper == ():
-        raise InvalidKeyError(f"an empty tuple bounds nothing on key {key}; None leaves the side open.")
+        raise InvalidKeyError(f"an empty tuple is not a bound on key {key}; use None for an open side.")
     lower_cut = cut_before(key, lower or ())
     upper_cut = cut_after(key, ()) if upper is None else cut_before(key, upper)
     lower_bytes, upper_bytes = lower_cut.encoded[0].as_py(), upper_cut.encoded[0].as_py()
     if lower_bytes > upper_bytes:
-        raise InvalidKeyError(f"lower bound {lower!r} lies above upper bound {upper!r} on key {key}. Swap them.")
+        raise InvalidKeyError(f"lower bound {lower!r} is above upper bound {upper!r} on key {key}. Swap the bounds.")
     if lower_bytes == upper_bytes:
         return SpanArray.empty(key)
     return SpanArray(key, lower_cut, upper_cut, None)

@@ -127,13 +127,13 @@ class _Partition:
     def groups(self) -> list[CompactionGroup]:
         emptied = [index for index, each in enumerate(self.files) if each.is_empty]
         alive = [index for index, each in enumerate(self.files) if not each.is_empty]
-        groups = [self._group(GroupKind.DROP, emptied, ["no row is left"])] if emptied else []
+        groups = [self._group(GroupKind.DROP, emptied, ["no rows remain"])] if emptied else []
         if self.straddles:
             return groups + [self._group(GroupKind.FOLD, [index], ["it straddles range partitions"]) for index in alive]
         if self.options.depth == "fold":
             return groups + [self._fold(index) for index in alive if self._is_worn(index)]
         if self.options.rewrite_all:
-            return groups + [self._merge(part, ["every file was asked for"]) for part in self._bins(alive)]
+            return groups + [self._merge(part, ["rewrite_all was requested"]) for part in self._bins(alive)]
         overlapping = self._overlap_groups(alive)
         taken = {index for part in overlapping for index in part}
         groups += [self._merge(part, []) for part in overlapping]
@@ -225,7 +225,7 @@ class _Partition:
         if kind is GroupKind.MERGE and small:
             yield f"{small} files are below {self.options.small_below_bytes:,} bytes"
         if height - 1 >= _EXTRA_HEIGHT_MIN:
-            yield f"a key lookup meets {height:.1f} of the files instead of 1"
+            yield f"a key lookup opens {height:.1f} of the files instead of 1"
         rows = sum(each.data_file.record_count for each in files)
         deleted = sum(each.deleted_row_count for each in files)
         if deleted:
@@ -234,6 +234,6 @@ class _Partition:
         threshold = self.options.delete_file_threshold
         pending = max(each.pending_delete_count for each in files)
         if threshold is not None and pending >= threshold:
-            yield f"{pending} deletes are applied to a file at every read"
+            yield f"{pending} deletes are applied to a file on each read"
         if any(self._is_large(index) for index in part):
-            yield f"a file is above {self.options.large_above_bytes:,} bytes and becomes {output_count}"
+            yield f"a file is larger than {self.options.large_above_bytes:,} bytes and is split into {output_count}"

@@ -274,8 +274,8 @@ def _other_than_the_key(order: RowOrder | None, view: SnapshotView) -> RowOrder 
         return None
     names = ", ".join(key_names(schema, key))
     raise InvalidArgumentError(
-        f"files of a table with a key are always in the order of its key, '{names}', by which range deletes are found "
-        "in them. Leave the order out; another one needs a table without a key."
+        f"files of a table with a key are always sorted by the key, '{names}', so that range deletes find their "
+        "rows. Omit the order; for another one, use a table without a key."
     )
 
 

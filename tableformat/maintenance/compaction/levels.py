@@ -34,7 +34,7 @@ from tableformat.range_partitions.property_text import range_partitions_of
 
 LEVEL_SPREAD: Final = 4.0
 """A file belongs to a level if it is at most this many times as large as the mean of the smaller files of the level."""
-BASE_REASON: Final = "the files over a base have grown to their share of it"
+BASE_REASON: Final = "the files over a base have reached their share of it"
 _NEVER_COUNT: Final = 2.0
 """A share of deleted rows that no file reaches: deletes are not resolved for the choice of files."""
 
@@ -119,7 +119,7 @@ def _due(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Me
     """The merges of one partition: files without a row, bases with the files above them, and full levels."""
     emptied = [each for each in files if each.is_empty]
     if emptied:
-        yield _merge(GroupKind.DROP, emptied, options, "no row is left")
+        yield _merge(GroupKind.DROP, emptied, options, "no rows remain")
     alive = [each for each in files if not each.is_empty]
     alive.sort(key=lambda each: (each.size_bytes, each.data_file.file_path))
     taken: set[int] = set()

@@ -184,7 +184,7 @@ def _ordered_rows(
     directory: Path,
 ) -> Iterator[pa.RecordBatch]:
     """MT-93: all alive rows of a table without a key, in the order of the caller."""
-    assert not write.key_field_ids, "rows of a table with a key are in its order (FM-6)"
+    assert not write.key_field_ids, "rows of a table with a key are in key order (FM-6)"
     order_bytes = OrderBytes(order, read.selected, [task.data_file for task, _ in inputs])
     merge_order = MergeOrder(KeyColumns((0,), (ORDER_COLUMN,), (BinaryType(),)))
     memory_bytes = write.memory_bytes // _MERGE_SHARE

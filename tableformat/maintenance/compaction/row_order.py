@@ -63,9 +63,9 @@ class RowOrder:
     def __post_init__(self) -> None:
         field_ids = [each.field_id for each in self.columns]
         if len(set(field_ids)) != len(field_ids):
-            raise InvalidArgumentError("an order names each column once.")
+            raise InvalidArgumentError("an order must contain each column only once.")
         if self.is_z_order and len(field_ids) < 2:
-            raise InvalidArgumentError("a z-order is of two columns or more; sort by a single one.")
+            raise InvalidArgumentError("a z-order needs two or more columns; sort by a single one with sort_by.")
 
 
 def row_order(
@@ -80,9 +80,9 @@ def row_order(
     """
     for name, given in (("sort_by", sort_by), ("z_order", z_order)):
         if isinstance(given, str) or (given is not None and not given):
-            raise InvalidArgumentError(f'{name} is a list of columns, such as {name}=["a", "b"], not {given!r}.')
+            raise InvalidArgumentError(f'{name} must be a list of columns, such as {name}=["a", "b"], not {given!r}.')
     if sort_by is not None and z_order is not None:
-        raise InvalidArgumentError("give sort_by or z_order: rows have one order.")
+        raise InvalidArgumentError("pass either sort_by or z_order: rows have only one order.")
     if z_order is not None:
         return RowOrder(tuple(OrderedBy(_column(schema, name).field_id) for name in z_order), is_z_order=True)
     if sort_by is None:
@@ -113,8 +113,8 @@ def order_of_table(metadata: TableMetadata) -> RowOrder | None:
         if not isinstance(field.transform, IdentityTransform):
             name = metadata.schema().find_column_name(field.source_id)
             raise UnsupportedFeatureError(
-                f"the table's sort order is by {field.transform} of {name!r}, and rows are sorted by columns alone. "
-                "Name the columns."
+                f"the sort order of the table uses {field.transform} of {name!r}, but rows can be sorted only by "
+                "columns. Pass the columns."
             )
     return RowOrder(
         tuple(
@@ -275,7 +275,7 @@ def _bounds(data: DataFile, field: NestedField) -> tuple[pa.Array, pa.Array] | N
 
 
 def _ordered_type(field: NestedField) -> PrimitiveType:
-    assert isinstance(field.field_type, PrimitiveType), "checked when the order was made"
+    assert isinstance(field.field_type, PrimitiveType), "checked when the order was created"
     return field.field_type
 
 
@@ -292,8 +292,8 @@ def _ordered_by(schema: Schema, text: str) -> OrderedBy:
     found = _FIELD.fullmatch(text.strip())
     if found is None:
         raise InvalidArgumentError(
-            f"{text!r} is no column to sort by: write NAME, NAME DESC or NAME ASC NULLS LAST; rows are sorted by "
-            "columns and by nothing computed from them."
+            f"{text!r} is not a sort column. Write NAME, NAME DESC or NAME ASC NULLS LAST; rows are sorted only by "
+            "columns, not by computed values."
         )
     name = found["name"]
     column = _column(schema, _plain_name(name))

@@ -44,7 +44,7 @@ class ConversionRecord:
 def arrival(file: ContentFile) -> int:
     """The sequence number of the snapshot that added a live file. Rewrites and merges carry older data sequence
     numbers, so those do not show it."""
-    assert file.file_sequence_number is not None, "files of a snapshot state when they came"
+    assert file.file_sequence_number is not None, "files of a snapshot have sequence numbers"
     return file.file_sequence_number
 
 

@@ -347,4 +347,4 @@ def _proofs(change: TableChange, dead: Sequence[DeadDelete]) -> Iterator[tuple[s
     yield from ((each.delete.file_path, each.proof) for each in dead)
     for delete in change.removed_delete_files:
         if is_keyed(delete) and file_key(delete) not in known:
-            yield delete.file_path, "every older data file that its bounds meet was searched for its rows"
+            yield delete.file_path, "all older data files within its bounds were searched for its rows"

@@ -87,7 +87,7 @@ def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[Con
     ]
     written = write_row_deletes(context.write, rows, context.merge, fold=True)
     by_path = {named_data_file(delete): delete for delete in written.added}
-    assert len(by_path) == len(rows), "each data file gets one entry that names it"
+    assert len(by_path) == len(rows), "each data file gets one entry"
     return tuple(
         replace(file, added=(by_path[file.task.data_file.file_path],)) if file.is_reduced else file for file in counted
     )

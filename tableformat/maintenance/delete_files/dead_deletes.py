@@ -114,20 +114,20 @@ def _dead_positional(deletes: Sequence[DeleteFile], scope: FilesInScope, context
             if not reachable:
                 yield DeadDelete(delete, _why_named_is_not_reached(named, scope, index))
         elif not reachable:
-            yield DeadDelete(delete, "no data file of its partition lies within its bounds and is as old")
+            yield DeadDelete(delete, "no data file of its partition is within its bounds and as old")
         elif delete.file_format == PARQUET and context.loader.named_paths(delete).isdisjoint(
             data.file_path for data in reachable
         ):
-            yield DeadDelete(delete, "the data files that its rows name left the table")
+            yield DeadDelete(delete, "its data files were removed from the table")
 
 
 def _why_named_is_not_reached(named: str, scope: FilesInScope, index: PositionDeleteIndex) -> str:
     data = scope.by_path.get(named)
     if data is None:
-        return f"the data file that it names, {named}, left the table"
+        return f"its data file, {named}, was removed from the table"
     if index.vector_of(data) is not None:
-        return f"a deletion vector stands for all position deletes of {named}"
-    return f"the data file that it names, {named}, is newer than the delete"
+        return f"a deletion vector replaces all position deletes of {named}"
+    return f"its data file, {named}, is newer than the delete"
 
 
 def _dead_by_bounds(
@@ -165,7 +165,9 @@ def _dead_ranges(
             if not is_older(delete, where):
                 yield DeadDelete(delete, "no live data file in its scope is older than it")
             elif is_newest[start:end].any():
-                yield DeadDelete(delete, "no older data file in its scope has keys in its spans, newer spans left out")
+                yield DeadDelete(
+                    delete, "no older data file in its scope has keys in its spans, apart from newer spans"
+                )
             else:
                 yield DeadDelete(delete, "newer range deletes cover all of its spans")
 

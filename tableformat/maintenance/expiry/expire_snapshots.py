@@ -132,7 +132,9 @@ def _request(
     older_than: datetime | timedelta | str | int | None, retain_last: int | None, snapshot_ids: Collection[int]
 ) -> RetentionRequest:
     if retain_last is not None and (isinstance(retain_last, bool) or retain_last < 1):
-        raise InvalidArgumentError(f"retain_last must be at least 1, not {retain_last!r}: a branch keeps its head.")
+        raise InvalidArgumentError(
+            f"retain_last must be at least 1, not {retain_last!r}, because the head of a branch cannot expire."
+        )
     now_ms = time.time_ns() // 1_000_000
     return RetentionRequest(
         now_ms=now_ms,
@@ -145,7 +147,7 @@ def _request(
 def _check_may_remove_files(metadata: TableMetadata) -> None:
     if not names.may_remove_files(metadata.properties):
         raise UnsupportedFeatureError(
-            f"the table's property {names.GC_ENABLED} is false: other tables may use its files. Pass "
+            f"the table property {names.GC_ENABLED} is false: other tables may use its files. Pass "
             "clean_expired_files=False to expire the snapshots and keep all files."
         )
 

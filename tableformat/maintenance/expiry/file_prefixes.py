@@ -45,7 +45,7 @@ class EqualPrefixes:
         check_texts(authorities or {}, "equal_authorities")
         known = [each.value for each in PrefixMismatchMode]
         if mode.lower() not in known:
-            raise InvalidArgumentError(f"prefix_mismatch_mode is one of {', '.join(known)}, not {mode!r}.")
+            raise InvalidArgumentError(f"prefix_mismatch_mode must be one of {', '.join(known)}, not {mode!r}.")
         return cls(schemes or {}, authorities or {}, PrefixMismatchMode(mode.lower()))
 
     def unnamed(self, listed: Iterable[ListedFile], named: Iterable[str]) -> list[ListedFile]:
@@ -70,9 +70,9 @@ class EqualPrefixes:
         if conflicts and self.mode is PrefixMismatchMode.ERROR:
             pairs = ", ".join(f"{metadata} and {listing}" for metadata, listing in sorted(conflicts))
             raise InvalidArgumentError(
-                "files of one path are named by metadata and listed under different schemes or authorities: "
-                f"{pairs}. Nothing was removed. Say which are the same, by equal_schemes and equal_authorities; or "
-                "pass prefix_mismatch_mode 'ignore', which keeps such files, or 'delete', which removes them for good."
+                f"metadata and listing have the same file paths with different schemes or authorities: {pairs}. "
+                "Nothing was removed. Pass equal_schemes and equal_authorities for prefixes that are the same. Or "
+                "pass prefix_mismatch_mode 'ignore' to keep these files, or 'delete' to remove them permanently."
             )
         return unnamed
 

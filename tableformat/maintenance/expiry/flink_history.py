@@ -34,10 +34,10 @@ def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collecti
         has_vectors = any(_has_vectors_of_flink(*pair) for pair in zip_longest(history, history[1:]))
         if is_whole and has_vectors and any(each.snapshot_id in expired for each in history):
             warnings.warn(
-                f"{name} (branch {branch}): a job of Flink that upserts into this table of version 3 fails at a "
+                f"{name} (branch {branch}): a Flink job that upserts into this table of version 3 fails at a "
                 "checkpoint after this expiry (Iceberg 1.11: cannot determine history between starting snapshot null "
-                "and the last known ancestor). Keep the snapshots while the job runs, or let it write to a table of "
-                "version 2.",
+                "and the last known ancestor). Keep the snapshots while the job runs, or use a table of version 2 "
+                "for the job.",
                 ForeignWriterWarning,
                 stacklevel=2,
             )

@@ -97,7 +97,7 @@ def remove_orphan_files(
     listed = list(_listed(iceberg, location or iceberg.location(), file_list))
     refresh(iceberg)
     if iceberg.metadata.table_uuid != uuid:
-        raise TableNotFoundError(f"table {'.'.join(iceberg.name())} was dropped and created anew; load it again.")
+        raise TableNotFoundError(f"table {'.'.join(iceberg.name())} was dropped and created again. Reload it.")
     named = reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)
     unnamed = _not_named_through_links(iceberg, prefixes.unnamed(listed, named), listed, named)
     unknown = check_no_metadata_of_others(iceberg, unnamed)
@@ -129,7 +129,7 @@ def _listed(iceberg: IcebergTable, location: str, file_list: pa.Table | None) ->
     for name, is_type in (("file_path", pa.types.is_string), ("last_modified", pa.types.is_timestamp)):
         if name not in file_list.column_names or not is_type(file_list.schema.field(name).type):
             raise InvalidArgumentError(
-                "file_list has the columns file_path, text, and last_modified, a timestamp; it is of "
+                "file_list must have the columns file_path (text) and last_modified (timestamp), but it has "
                 f"{', '.join(f'{field.name} {field.type}' for field in file_list.schema) or 'no columns'}."
             )
     written_ms = file_list["last_modified"].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
@@ -158,8 +158,8 @@ def _moment(older_than: datetime | timedelta | str | int | None, *, allow_recent
     moment_ms = now_ms - DEFAULT_AGE_MS if older_than is None else older_than_ms(older_than, now_ms)
     if moment_ms > now_ms - _LEAST_AGE_MS and not allow_recent:
         raise InvalidArgumentError(
-            "older_than must be at least 24 hours ago: files of commits in flight are named by nothing yet. Pass "
-            "allow_recent=True when nobody writes to the table."
+            "older_than must be at least 24 hours ago, because no metadata references the files of pending commits "
+            "yet. If nobody writes to the table, pass allow_recent=True."
         )
     return moment_ms
 
@@ -172,7 +172,7 @@ def _size_bytes(iceberg: IcebergTable, file: ListedFile) -> int:
 def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:
     if not names.may_remove_files(iceberg.metadata.properties):
         raise UnsupportedFeatureError(
-            f"the table's property {names.GC_ENABLED} is false: other tables may use its files, so none is removed."
+            f"the table property {names.GC_ENABLED} is false: other tables may use its files, so no file is removed."
         )
     if location is not None and not OwnedFiles.of(iceberg).is_inside(location):
         raise InvalidArgumentError(f"{location} is not inside the table's location {iceberg.location()}.")

@@ -25,15 +25,15 @@ def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
         other = _as_directory(table.location())
         if own.startswith(other) or other.startswith(own):
             raise InvalidArgumentError(
-                f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}: {location} and "
-                f"{other} lie in one another. Nothing was removed."
+                f"files of {'.'.join(iceberg.name())} cannot be distinguished from files of {'.'.join(name)}: their "
+                f"locations {location} and {other} overlap. Nothing was removed."
             )
         for property_name in PATH_PROPERTIES:
             stated = table.metadata.properties.get(property_name)
             if stated is not None and _as_directory(stated).startswith(own):
                 raise InvalidArgumentError(
-                    f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}, whose "
-                    f"property {property_name} is {stated}, in {location}. Nothing was removed."
+                    f"files of {'.'.join(iceberg.name())} cannot be distinguished from files of {'.'.join(name)}, "
+                    f"whose property {property_name} is {stated}, in {location}. Nothing was removed."
                 )
 
 
@@ -56,14 +56,14 @@ def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedF
             unknown.add(file.location)
         elif uuid != str(iceberg.metadata.table_uuid):
             raise InvalidArgumentError(
-                f"{file.location} is metadata of another table ({uuid}), so files below "
-                f"{iceberg.location()} may be its own. Nothing was removed. If that table is gone for good, remove its "
-                "metadata files first."
+                f"{file.location} is metadata of another table ({uuid}), which may own files under "
+                f"{iceberg.location()}. Nothing was removed. If that table no longer exists, remove its metadata "
+                "files first."
             )
         elif _as_directory(file.location.rpartition("/")[0]) not in own_directories:
             raise InvalidArgumentError(
-                f"{file.location} is a copy of metadata of this table outside its metadata directory: files below "
-                f"{iceberg.location()} may be those of the copy. Nothing was removed."
+                f"{file.location} is a copy of metadata of this table outside its metadata directory, so files under "
+                f"{iceberg.location()} may belong to the copy. Nothing was removed."
             )
     return frozenset(unknown)
 

@@ -114,17 +114,21 @@ def _check_not_named(
     for name, ref in refs.items():
         if ref.snapshot_id in snapshot_ids:
             raise InvalidArgumentError(
-                f"snapshot {ref.snapshot_id} cannot expire: the {ref.snapshot_ref_type} {name!r} is at it. "
-                + ("It always has a snapshot." if name == MAIN_BRANCH else f"Drop the {ref.snapshot_ref_type} first.")
+                f"snapshot {ref.snapshot_id} cannot expire, because the {ref.snapshot_ref_type} {name!r} refers to it. "
+                + (
+                    "The branch always has a snapshot."
+                    if name == MAIN_BRANCH
+                    else f"Drop the {ref.snapshot_ref_type} first."
+                )
             )
     for branch, snapshot_id in bases.items():
         if snapshot_id in snapshot_ids:
             raise InvalidArgumentError(
-                f"snapshot {snapshot_id} cannot expire: publishing branch {branch!r} starts from it. Publish first."
+                f"snapshot {snapshot_id} cannot expire: publishing of branch {branch!r} starts from it. Publish first."
             )
     if named := told.intersection(snapshot_ids):
         raise InvalidArgumentError(
-            f"snapshot {min(named)} cannot expire: it may tell which ranges were dropped on a branch that is not "
+            f"snapshot {min(named)} cannot expire: it may record which ranges were dropped on a branch that is not "
             "published yet. Publish first."
         )
 

@@ -47,11 +47,13 @@ def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iter
     told = [f"{path!r} as {kind}" for path, kind in sorted(names.items())[:_COLUMNS_MAX]]
     more = [f"{len(names) - _COLUMNS_MAX:,} more columns"] if len(names) > _COLUMNS_MAX else []
     is_part = len(looked_at) < len(added)
-    part = f" of the {len(looked_at):,} that were opened, of {len(added):,} added," if is_part else ""
+    part = f" of the {len(looked_at):,} opened, of {len(added):,} added," if is_part else ""
     yield Finding(
         name="added-arrow-types",
-        what=f"{counted(len(found), 'added data file')}{part} with an Arrow schema that PyIceberg and readers built on "
-        f"it cannot combine with other files: {', '.join(told + more)}",
+        what=(
+            f"{counted(len(found), 'added data file')}{part} with an Arrow schema that PyIceberg and readers based "
+            f"on it cannot combine with other files: {', '.join(told + more)}"
+        ),
         command="table.maintenance.compact(rewrite_all=True)",
     )
 

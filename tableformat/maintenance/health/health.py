@@ -147,7 +147,7 @@ def _amplification(health: TableHealth) -> html.Html:
     now = health.read_amplification
     colour = _GREEN if now <= 1.5 else _YELLOW if now <= 3 else _RED
     rows = [
-        ("as it is", f"{now:.2f}", html.bar(1.0, colour)),
+        ("current", f"{now:.2f}", html.bar(1.0, colour)),
         ("converted and compacted", "1.00", html.bar(1.0 / now, _GREEN)),
     ]
     return html.grid(("read amplification", "times", ""), rows, numbers=("times",))

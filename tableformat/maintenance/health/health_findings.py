@@ -66,9 +66,11 @@ def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iter
     if equality or ranges:
         yield Finding(
             name="keyed-deletes",
-            what=f"{_keyed_delete_files(equality, ranges)}: every read compares keys of "
-            f"{counted(health.partial_file_count, 'data file')}{_dead_weight(health.covered_file_count)}, and other "
-            "engines refuse or misread the branch",
+            what=(
+                f"{_keyed_delete_files(equality, ranges)}: each read compares keys of "
+                f"{counted(health.partial_file_count, 'data file')}{_dead_weight(health.covered_file_count)}, and "
+                "other engines reject or misread the branch"
+            ),
             command="table.maintenance.convert_deletes()"
             if target is None
             else f"table.maintenance.publish(source={branch!r}, target={target!r})",
@@ -76,14 +78,16 @@ def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iter
     if ranges >= _RANGE_FILES_MAX:
         yield Finding(
             name="range-delete-files",
-            what=f"{ranges:,} range delete files are read to plan a scan; where conversion has to wait, merging them "
-            "needs no look at data",
+            what=(
+                f"{ranges:,} range delete files are read to plan a scan; if conversion has to wait, merging them "
+                "needs no data files"
+            ),
             command="table.maintenance.merge_range_deletes()",
         )
     if health.dead_delete_file_count:
         yield Finding(
             name="dead-deletes",
-            what=f"{counted(health.dead_delete_file_count, 'delete file')} without a row left to delete",
+            what=f"{counted(health.dead_delete_file_count, 'delete file')} without matching rows",
             command="table.maintenance.drop_dead_deletes()",
         )
 
@@ -136,7 +140,7 @@ def _about_metadata(health: TableHealth, view: SnapshotView) -> Iterator[Finding
     if expirable:
         yield Finding(
             name="snapshots",
-            what=f"{expirable:,} of {health.snapshot_count:,} snapshots are older than the table keeps them",
+            what=f"{expirable:,} of {health.snapshot_count:,} snapshots are older than the retention of the table",
             command="table.maintenance.expire_snapshots()",
         )
     elif health.metadata_bytes > _METADATA_BYTES_MAX:

@@ -26,15 +26,19 @@ def range_findings(view: SnapshotView) -> Iterator[Finding]:
     if found.elsewhere.file_count and not defined.has_default:
         yield Finding(
             name="uncovered-rows",
-            what=f"{found.elsewhere.file_count:,} data files may hold rows that no range partition covers, written by "
-            "engines that know none",
+            what=(
+                f"{found.elsewhere.file_count:,} data files may hold rows that no range partition covers, written by "
+                "engines without support for range partitions"
+            ),
             command="table.range_partitions.list()",
         )
     if found.straddling_file_count:
         yield Finding(
             name="straddling-files",
-            what=f"{found.straddling_file_count:,} data files lie across borders of range partitions: dropping one of "
-            "these takes a delete file",
+            what=(
+                f"{found.straddling_file_count:,} data files cross range boundaries: dropping such a range needs a "
+                "delete file"
+            ),
             command="table.maintenance.compact()",
         )
     yield from _about_window(defined)
@@ -48,5 +52,5 @@ def _about_window(defined: DefinedPartitions) -> Iterator[Finding]:
     old, missing = old_partitions(defined, now), steps_ahead(defined, now)
     if old or missing:
         told = [f"{len(old):,} partitions are older than the table retains"] if old else []
-        told += [f"{defined.text(missing[0])} is ahead and does not exist"] if missing else []
+        told += [f"{defined.text(missing[0])} is due and does not exist"] if missing else []
         yield Finding(name="overdue-window", what=" and ".join(told), command="table.range_partitions.advance()")

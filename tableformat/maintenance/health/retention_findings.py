@@ -27,7 +27,9 @@ def retention_findings(view: SnapshotView) -> Iterator[Finding]:
             rows = sum(task.data_file.record_count for task in due)
             yield Finding(
                 name="overdue-retention",
-                what=f"{counted(len(due), 'data file')} with {counted(rows, 'row')} may hold rows before "
-                f"{rule.cutoff_text(now)}, which {rule.text!r} no longer keeps",
+                what=(
+                    f"{counted(len(due), 'data file')} with {counted(rows, 'row')} may hold rows before "
+                    f"{rule.cutoff_text(now)}, which {rule.text!r} no longer retains"
+                ),
                 command="table.maintenance.apply_retention()",
             )

@@ -112,7 +112,7 @@ def _drops_since(head: SnapshotView, branch: str, oldest: int | None) -> Iterato
         yield number, sort_and_merge(spans_of(drop.key, drop.ranges))
     if last is not None and last.parent_snapshot_id is not None and RANGE_PARTITIONS in head.metadata.properties:
         raise PublishRefusedError(
-            f"branch {branch!r} cannot be published: its history before snapshot {last.snapshot_id} has expired, so it "
-            "is not known whether it dropped ranges whose rows the target has. Nothing was moved. Start a new branch "
-            "at the target. expire_snapshots() of this library keeps that history until the next publish."
+            f"branch {branch!r} cannot be published: its history before snapshot {last.snapshot_id} has expired, so "
+            "it is unknown whether it dropped ranges with rows of the target. Nothing was moved. Start a new branch "
+            "at the target. expire_snapshots() of this library retains the history until the next publish."
         )

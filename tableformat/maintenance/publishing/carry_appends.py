@@ -73,8 +73,8 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
         except _TargetMovedError:
             move_to_newest(iceberg)
     raise CommitConflictError(
-        f"the files of {publish_target_of(iceberg.metadata, branch)!r} were not carried to {branch!r}: commits came "
-        f"first {_ATTEMPTS} times. Run the operation again."
+        f"the files of {publish_target_of(iceberg.metadata, branch)!r} were not carried to {branch!r}, because of "
+        f"concurrent commits in {_ATTEMPTS} attempts. Run the operation again."
     )
 
 
@@ -147,7 +147,7 @@ def all_carried(base: SnapshotView, branch: str) -> TargetState | None:
     state = target_state(base.metadata, base.io, branch)
     if state is not None and state.appended:
         raise CommitConflictError(
-            f"{len(state.appended)} data files came to {state.name!r}, to which {branch!r} is published, and have to "
-            "be carried over first. Nothing was changed. Run the operation again."
+            f"{len(state.appended)} data files were added to {state.name!r}, the publish target of {branch!r}, and "
+            "must be carried over first. Nothing was changed. Run the operation again."
         )
     return state

@@ -64,9 +64,9 @@ def refuse_rows_that_deletes_missed(view: SnapshotView, branch: str, carried: Se
         ):
             raise PublishRefusedError(
                 f"branch {branch!r} cannot be published: snapshot {left.snapshot.snapshot_id} "
-                f"{'dropped' if left.keeps_rows else 'converted'} deletes that never met the rows of "
-                f"{carried[0].file_path}, which the target had before. Nothing was moved. Start a new branch at the "
-                f"target, and set the table property {PUBLISH_TARGET_PREFIX}{branch} at once."
+                f"{'dropped' if left.keeps_rows else 'converted'} deletes without applying them to "
+                f"{carried[0].file_path}, which the target already had. Nothing was moved. Start a new branch at the "
+                f"target, and set the table property {PUBLISH_TARGET_PREFIX}{branch} immediately."
             )
 
 

@@ -48,14 +48,14 @@ class ConvertedSnapshot:
 
     @property
     def snapshot(self) -> Snapshot:
-        assert self.view.snapshot is not None, "a branch that is published has a snapshot"
+        assert self.view.snapshot is not None, "a published branch has a snapshot"
         return self.view.snapshot
 
 
 def pin_planned(planned: SnapshotView, branch: str) -> SetSnapshotRefUpdate:
     """LK-16: a tag that keeps the snapshot and its manifests from expiry, until the target has a snapshot made from
     them."""
-    assert planned.snapshot is not None, "a branch that is published has a snapshot"
+    assert planned.snapshot is not None, "a published branch has a snapshot"
     return tag_update(publishing_tag(branch), planned.snapshot.snapshot_id, _PINNED_MS)
 
 
@@ -93,10 +93,10 @@ class _Beside(PlannedChange):
         source = head_view(head.metadata, head.io, self._branch)
         snapshot = self._converted.snapshot
         if lineage(head.metadata, source.snapshot, snapshot.snapshot_id) is None:
-            raise CommitConflictError(f"{self._branch!r} was moved to where {snapshot.snapshot_id} is not in its past.")
+            raise CommitConflictError(f"{self._branch!r} was moved and {snapshot.snapshot_id} is not in its history.")
         planned_head = self._converted.view.metadata.refs[self._target].snapshot_id
         if head.metadata.refs[self._target].snapshot_id != planned_head:
-            raise CommitConflictError(f"{self._target!r} got something that {snapshot.snapshot_id} lacks.")
+            raise CommitConflictError(f"{self._target!r} got commits that {snapshot.snapshot_id} lacks.")
         self._check_deletes_are_live(source)
         return SnapshotView(head.metadata, head.io, snapshot, head.schema)
 
@@ -117,4 +117,6 @@ class _Beside(PlannedChange):
         manifests = manifests_of_snapshot(source.io, source.snapshot)
         live = file_keys(live_files(source.io, source.metadata, manifests, ManifestContent.DELETES))
         if not file_keys(self._converted.change.added_delete_files) <= live:
-            raise CommitConflictError(f"delete files of the conversion left {self._branch!r}, and may be removed.")
+            raise CommitConflictError(
+                f"delete files of the conversion were removed from {self._branch!r}, and may be removed from storage."
+            )

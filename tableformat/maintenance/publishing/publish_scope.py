@@ -87,8 +87,8 @@ def target_state(metadata: TableMetadata, io: FileIO, branch: str, target: str |
     since = carried_until(metadata, branch, name)
     if since is None:
         raise PublishRefusedError(
-            f"branch {branch!r} cannot be published to {name!r}: the snapshot that they both come from has expired, so "
-            f"it is not known what {name!r} got since. Nothing was moved. Start a new branch at {name!r}."
+            f"branch {branch!r} cannot be published to {name!r}: their common snapshot has expired, so later changes "
+            f"of {name!r} are unknown. Nothing was moved. Start a new branch at {name!r}."
         )
     diff = diff_snapshots(io, metadata, since, head)
     _check_only_appends(diff, branch, name, since)
@@ -120,7 +120,7 @@ def _head(metadata: TableMetadata, name: str, branch: str, target: str) -> Snaps
     snapshot = snapshot_by_id(metadata, ref.snapshot_id) if ref is not None else None
     if ref is None or snapshot is None or ref.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise PublishRefusedError(
-            f"branch {branch!r} cannot be published to {target!r}: there is no branch {name!r} with a snapshot."
+            f"branch {branch!r} cannot be published to {target!r}: branch {name!r} does not exist or has no snapshot."
         )
     return snapshot
 
@@ -134,9 +134,9 @@ def _check_only_appends(diff: TableDiff, branch: str, target: str, since: Snapsh
     """MT-32: raises an error unless the target has only appends. Rows that were deleted or rewritten on the target
     cannot be carried."""
     found = {
-        "data files left": diff.removed_data_files,
-        "delete files came": diff.added_delete_files,
-        "delete files left": diff.removed_delete_files,
+        "data files were removed": diff.removed_data_files,
+        "delete files were added": diff.added_delete_files,
+        "delete files were removed": diff.removed_delete_files,
     }
     met = [
         f"{len(files)} {what} ({files[0].file_path}{', ...' if len(files) > 1 else ''})"
@@ -146,6 +146,7 @@ def _check_only_appends(diff: TableDiff, branch: str, target: str, since: Snapsh
     if met:
         raise PublishRefusedError(
             f"branch {branch!r} cannot be published to {target!r}: since snapshot {since.snapshot_id}, "
-            f"{'; '.join(met)} on {target!r}, and only appends can be carried. Nothing was moved. Roll {target!r} back "
-            f"to that snapshot and make the changes on {branch!r}, or start a new branch at {target!r}."
+            f"{'; '.join(met)} on {target!r}, but only appends can be carried over. Nothing was moved. Either roll "
+            f"{target!r} back to that snapshot and make the changes on {branch!r}, or start a new branch at "
+            f"{target!r}."
         )

@@ -29,7 +29,7 @@ def task_runner(executor: Executor) -> TaskRunner:
     if isinstance(executor, TaskRunner):
         return executor
     raise InvalidArgumentError(
-        f'executor must be "{LOCAL}" or a SparkSession, not {executor!r}. To run on Spark pass the session itself: '
+        f'executor must be "{LOCAL}" or a SparkSession, not {executor!r}. To run on Spark, pass the session itself: '
         "executor=spark."
     )
 

@@ -53,8 +53,8 @@ class SparkRunner:
             self._jobs = _ContextJobs(spark.sparkContext)
         else:
             raise UnsupportedFeatureError(
-                f"jobs run on executors of Spark {spark.version} from classic sessions alone, and this one is of Spark "
-                'Connect. Leave `executor` out, or use executor="local": the job runs in this process.'
+                f"jobs run on executors of Spark {spark.version} only from classic sessions, but this session uses "
+                'Spark Connect. Omit `executor`, or pass executor="local" to run the job in this process.'
             )
 
     def run(
@@ -78,8 +78,8 @@ class SparkRunner:
             answer = self._jobs.run(shared, pickle.dumps(task), tag)
         except Exception as error:
             raise TaskFailedError(
-                f"a task failed on Spark: {_first_lines(error)}. Nothing of it was committed. Look at the log of the "
-                'executor and run the job again, or with executor="local".'
+                f"a task failed on Spark: {_first_lines(error)}. Nothing was committed. Check the log of the "
+                'executor, and run the job again, or run it with executor="local".'
             ) from error
         return result_of(answer)
 

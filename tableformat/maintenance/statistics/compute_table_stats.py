@@ -130,14 +130,14 @@ def sketches_of(tasks: Sequence[FileScanTask], context: ReadContext) -> tuple[Th
 
 
 def _sketch(rows: pa.Table, field: NestedField) -> ThetaSketch:
-    assert isinstance(field.field_type, PrimitiveType), "others were refused"
+    assert isinstance(field.field_type, PrimitiveType), "other types were rejected"
     return ThetaSketch.of(rows[field.name], field.field_type)
 
 
 def _fields(schema: Schema, columns: Sequence[str] | None) -> list[NestedField]:
     """The columns with these names, or all primitive columns."""
     if isinstance(columns, str):
-        raise InvalidArgumentError(f"columns is a list of names: columns=[{columns!r}].")
+        raise InvalidArgumentError(f"columns must be a list of names: columns=[{columns!r}].")
     if columns is None:
         return [field for field in schema.fields if isinstance(field.field_type, PrimitiveType)]
     known = {field.name: field for field in schema.fields}
@@ -147,11 +147,11 @@ def _fields(schema: Schema, columns: Sequence[str] | None) -> list[NestedField]:
             raise UnknownColumnError(name, known, where="statistics")
         if not isinstance(known[name].field_type, PrimitiveType):
             raise InvalidArgumentError(
-                f"column {name!r} has the type {known[name].field_type}: only columns without parts have statistics."
+                f"column {name!r} has the type {known[name].field_type}, but statistics support only primitive columns."
             )
         chosen.append(known[name])
     if not chosen:
-        raise InvalidArgumentError("columns names none; leave it out to take all of them.")
+        raise InvalidArgumentError("columns is empty; omit it to use all columns.")
     return chosen
 
 
@@ -198,7 +198,7 @@ def _kept_blobs(view: SnapshotView, counted: set[int]) -> list[Blob]:
     blobs = [blob for blob in others if blob.compression_codec is None]
     if len(blobs) < len(others):
         logger.warning(
-            "%d compressed statistics of other columns in %s are not carried over; count these columns too",
+            "%d compressed statistics of other columns in %s are not carried over; compute these columns again",
             len(others) - len(blobs),
             location,
         )
@@ -245,7 +245,7 @@ def _register(iceberg: IcebergTable, file: StatisticsFile) -> None:
     def updates(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         if snapshot_by_id(table.metadata, file.snapshot_id) is None:
             raise CommitConflictError(
-                f"snapshot {file.snapshot_id} of {'.'.join(table.name())} was expired while its values were counted. "
+                f"snapshot {file.snapshot_id} of {'.'.join(table.name())} expired while its values were counted. "
                 "Nothing was changed. Run the job again."
             )
         return [SetStatisticsUpdate.model_validate({"statistics": file})], ()

@@ -28,7 +28,7 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
     try:
         policy = UpkeepPolicy.of(iceberg.metadata.properties)
     except InvalidArgumentError as error:
-        logger.warning("no upkeep of %s: %s", ".".join(iceberg.name()), error)
+        logger.warning("upkeep of %s is off: %s", ".".join(iceberg.name()), error)
         return
     if policy.mode is UpkeepMode.OFF or not Debt.of(iceberg, branch, policy).is_due:
         return
@@ -48,8 +48,8 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
         # Another type, because the writer's own commit is not the commit with the unknown outcome.
         raise KeyboardInterrupt(str(interrupt)) from interrupt
     except CommitExitError as ended:
-        logger.warning("upkeep of %s was ended: %s", ".".join(iceberg.name()), ended)
+        logger.warning("upkeep of %s was interrupted by an exit: %s", ".".join(iceberg.name()), ended)
         raise SystemExit(ended.code) from ended
     except Exception as error:  # noqa: BLE001 - the commit has happened: an error would say that it has not
         metrics.fail(error)
-        logger.warning("upkeep of %s failed; the commit before it stands: %s", ".".join(iceberg.name()), error)
+        logger.warning("upkeep of %s failed; the preceding commit was applied: %s", ".".join(iceberg.name()), error)

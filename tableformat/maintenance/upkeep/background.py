@@ -101,7 +101,7 @@ class Background:
             if threading.current_thread() is self._thread:
                 return
             if not self._changed.wait_for(lambda: not self._is_busy, _FORK_PATIENCE_SECONDS):
-                logger.warning("a fork has waited %s s for the upkeep of a table, and goes on", _FORK_PATIENCE_SECONDS)
+                logger.warning("a fork waited %s s for the upkeep of a table, and continues", _FORK_PATIENCE_SECONDS)
 
     def go_on(self) -> None:
         """Continue after the fork."""
@@ -162,7 +162,7 @@ class Background:
             pause = min(2.0**count, _PAUSE_SECONDS_MAX)
             self._failures[table_uuid] = (count + 1, time.monotonic() + pause)
             logger.warning(
-                "upkeep of %s failed, and the next commit after %s s tries again: %s",
+                "upkeep of %s failed; the next commit after %s s will retry: %s",
                 ".".join(iceberg.name()),
                 pause,
                 error,

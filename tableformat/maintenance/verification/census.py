@@ -127,8 +127,8 @@ class Census:
                 yield Flaw(
                     FindingKind.WRONG_SEQUENCE_NUMBER,
                     manifest.manifest_path,
-                    f"it states sequence number, rows and bytes of {file.file_path} as {stated}, another manifest as "
-                    f"{known}",
+                    f"it states sequence number, rows and bytes of {file.file_path} as {stated}, but another "
+                    f"manifest states {known}",
                 )
         row_ids = [getattr(file, "first_row_id", None) for file in live]
         self.contents[key_of(manifest)] = ManifestContents(
@@ -224,7 +224,7 @@ def _entries(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
         return Flaw(
             FindingKind.UNKNOWN_SPEC,
             manifest.manifest_path,
-            f"its list says that it is of partition spec {manifest.partition_spec_id}; the table has {known}",
+            f"its list assigns it to partition spec {manifest.partition_spec_id}, but the table has {known}",
         )
     try:
         return decode_manifest(io, manifest, metadata)

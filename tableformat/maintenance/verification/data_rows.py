@@ -62,7 +62,7 @@ def verify_rows(file: ContentFile, context: RowContext, field_ids: Collection[in
         ) as opened:
             report.has_checksums = has_page_checksums(opened.metadata, opened.source)
             if opened.row_count != file.record_count:
-                what = f"its entry states {file.record_count:,} rows and its footer {opened.row_count:,}"
+                what = f"its entry states {file.record_count:,} rows, but its footer states {opened.row_count:,}"
                 report.flaws.append(Flaw(FindingKind.WRONG_COUNT, file.file_path, what))
             checks = [
                 *_column_checks(file, opened, context, field_ids),

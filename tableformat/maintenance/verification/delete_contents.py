@@ -69,7 +69,7 @@ def _opened(
         has_checksums = has_page_checksums(file.metadata, file.source)
         flaws = list(ask(file))
         if file.row_count != delete.record_count:
-            what = f"its entry states {delete.record_count:,} rows and its footer {file.row_count:,}"
+            what = f"its entry states {delete.record_count:,} rows, but its footer states {file.row_count:,}"
             flaws.append(Flaw(FindingKind.WRONG_COUNT, delete.file_path, what))
     return has_checksums, flaws
 
@@ -93,7 +93,7 @@ def _position_flaws(delete: DeleteFile, data_files: Mapping[str, DataFile]) -> C
         named = delete.referenced_data_file
         if named is not None and set(ends) - {named}:
             other = min(set(ends) - {named})
-            what = f"its entry says that it names {named} alone, and it names {other}"
+            what = f"its entry names only {named}, but it names {other}"
             yield Flaw(FindingKind.WRONG_POSITION, delete.file_path, what)
         for path, end in ends.items():
             yield from _beyond(delete, end, data_files.get(path))
@@ -127,7 +127,7 @@ def _vector_flaws(
         stated = blob.properties.get(REFERENCED_DATA_FILE), blob.properties.get(CARDINALITY)
         entry = vector.referenced_data_file, str(vector.record_count)
         if stated != entry:
-            what = f"of the vector {where} its footer states file and positions {stated}, its entry {entry}"
+            what = f"its footer states file and positions {stated} of the vector {where}, but its entry states {entry}"
             yield Flaw(FindingKind.WRONG_POSITION, location, what)
 
 
@@ -146,12 +146,12 @@ def _span_flaws(delete: DeleteFile, context: RowContext) -> Callable[[OpenedFile
             spans = spans_from_parquet(rows, delete.file_path, schema).with_sequence_number(number)
             written = spans_from_parquet(rows, delete.file_path)
         if spans.key.field_ids != delete.equality_ids:
-            what = f"its entry says that it deletes by {delete.equality_ids}, its footer by {spans.key.field_ids}"
+            what = f"its entry states delete columns {delete.equality_ids}, but its footer states {spans.key.field_ids}"
             yield Flaw(FindingKind.WRONG_SPANS, delete.file_path, what)
             return
         largest = 0 if spans.sequence_numbers is None else int(spans.sequence_numbers.max(initial=0))
         if largest > number:
-            what = f"it has a span with number {largest} and its entry number {number}"
+            what = f"it has a span with number {largest}, but its entry has number {number}"
             yield Flaw(FindingKind.WRONG_SPANS, delete.file_path, what)
         if delete.range_spans is not None:
             yield from _carried_flaws(delete, context, spans)
@@ -164,7 +164,7 @@ def _carried_flaws(delete: DeleteFile, context: RowContext, spans: SpanArray) ->
     (carried,) = decode_spans([delete], history_schema(context.metadata))
     is_same = carried.lower.encoded.equals(spans.lower.encoded) and carried.upper.encoded.equals(spans.upper.encoded)
     if not is_same:
-        what = f"its entry carries {len(carried)} spans that are not the {len(spans)} in the file"
+        what = f"its entry carries {len(carried)} spans that differ from the {len(spans)} in the file"
         yield Flaw(FindingKind.WRONG_SPANS, delete.file_path, what)
 
 
@@ -183,7 +183,7 @@ def _bound_flaws(delete: DeleteFile, spans: SpanArray) -> Iterator[Flaw]:
             extreme = None if found is None else from_bound(found, column_type)
             if extreme is None or (extreme > bound if is_upper else extreme < bound):
                 side = "upper" if is_upper else "lower"
-                what = f"the {side} bound {bound!r} of field {field_id} in its entry leaves out keys of its spans"
+                what = f"the {side} bound {bound!r} of field {field_id} in its entry excludes keys of its spans"
                 yield Flaw(FindingKind.WRONG_BOUNDS, delete.file_path, what)
 
 

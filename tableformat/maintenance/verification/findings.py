@@ -172,7 +172,7 @@ class VerifyResult(HtmlResult):
             unchecked = _counted(self.unchecksummed_file_count, "file")
             lines.append(f"  read {_counted(self.row_count, 'row')}; {unchecked} without checksums")
         if not self.findings:
-            return "\n".join([*lines, "nothing is wrong"])
+            return "\n".join([*lines, "no problems found"])
         counts = Counter(f"{each.severity}: {each.kind}" for each in self.findings)
         lines += [f"  {count:,} {kind}" for kind, count in counts.items()]
         for each in self.findings:

@@ -42,7 +42,7 @@ def reference_flaws(metadata: TableMetadata, location: str) -> Iterator[Flaw]:
             yield Flaw(
                 FindingKind.WRONG_SEQUENCE_NUMBER,
                 location,
-                f"snapshot {snapshot.snapshot_id} has number {number} and the table's last is "
+                f"snapshot {snapshot.snapshot_id} has number {number}, but the table's last is "
                 f"{metadata.last_sequence_number}",
             )
         parent = by_id.get(snapshot.parent_snapshot_id or -1)
@@ -50,7 +50,7 @@ def reference_flaws(metadata: TableMetadata, location: str) -> Iterator[Flaw]:
             yield Flaw(
                 FindingKind.WRONG_SEQUENCE_NUMBER,
                 location,
-                f"snapshot {snapshot.snapshot_id} has number {number}, its parent {parent.snapshot_id} has "
+                f"snapshot {snapshot.snapshot_id} has number {number}, but its parent {parent.snapshot_id} has "
                 f"{parent.sequence_number}",
             )
 
@@ -64,7 +64,7 @@ def list_flaws(contents: SnapshotContents) -> Iterator[Flaw]:
             yield Flaw(
                 FindingKind.WRONG_SEQUENCE_NUMBER,
                 snapshot.manifest_list,
-                f"snapshot {snapshot.snapshot_id} has number {snapshot.sequence_number or 0} and lists "
+                f"snapshot {snapshot.snapshot_id} has number {snapshot.sequence_number or 0}, but lists "
                 f"{manifest.manifest_path} with number {manifest.sequence_number}",
             )
 
@@ -98,7 +98,7 @@ def _count_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> It
                 yield Flaw(
                     FindingKind.WRONG_COUNT,
                     manifest.manifest_path,
-                    f"its list states {stated:,} {name} {unit} and its entries have {found:,}",
+                    f"its list states {stated:,} {name} {unit}, but its entries have {found:,}",
                 )
     for entry in entries:
         if entry.file.record_count < 0 or entry.file.file_size_bytes < 0:
@@ -134,7 +134,7 @@ def _summary_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry], met
         yield Flaw(FindingKind.NOT_CHECKED, manifest.manifest_path, f"its partition bounds: {error}".rstrip("."))
         return
     if len(manifest.partitions) != len(types):
-        what = f"its list has {len(manifest.partitions)} partition summaries, its spec {len(types)} fields"
+        what = f"its list has {len(manifest.partitions)} partition summaries, but its spec {len(types)} fields"
         yield Flaw(FindingKind.WRONG_BOUNDS, manifest.manifest_path, what)
         return
     live = [entry.file for entry in live_entries(entries)]
@@ -147,7 +147,7 @@ def _summary_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry], met
             yield Flaw(
                 FindingKind.WRONG_BOUNDS,
                 manifest.manifest_path,
-                f"its list states bounds of partition field {field.name!r} that leave out {outside}",
+                f"its list states bounds of partition field {field.name!r} that exclude {outside}",
             )
 
 
@@ -179,7 +179,7 @@ def _column_flaws(delete: DeleteFile, fields: Mapping[int, NestedField]) -> Iter
     for field_id in delete.equality_ids or ():
         field = fields.get(field_id)
         if field is None:
-            what = f"it deletes by field id {field_id}, which is no column of any schema of the table"
+            what = f"it deletes by field id {field_id}, which is not a column of any schema of the table"
             yield Flaw(FindingKind.UNKNOWN_COLUMN, delete.file_path, what)
         elif not isinstance(field.field_type, PrimitiveType):
             what = f"it deletes by column {field.name!r} of type {field.field_type}, which is not primitive"

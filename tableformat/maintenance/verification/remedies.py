@@ -19,19 +19,19 @@ Place: TypeAlias = tuple[str, int | None]
 """A location, and the number of the file if several files are there."""
 
 _NEXT_STEPS: Final = {
-    FindingKind.WRONG_TOTAL: "Take no counts from summaries; rows are read right.",
-    FindingKind.MISSING_STATISTICS: "Nothing: no reader of rows needs it.",
-    FindingKind.MISSING_LOG: "Nothing: no reader of rows needs it.",
+    FindingKind.WRONG_TOTAL: "Do not use counts from summaries; rows are read correctly.",
+    FindingKind.MISSING_STATISTICS: "No action: readers do not need it.",
+    FindingKind.MISSING_LOG: "No action: readers do not need it.",
     FindingKind.ERASED_ROWS: "Erase the rows again; the certificate lists what cannot be reached, and why.",
     FindingKind.NOT_CHECKED: "Check it with the engine that wrote it, or rewrite it as Parquet.",
-    FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or create it again at a retained snapshot.",
+    FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or recreate it at a retained snapshot.",
 }
 """Advice that does not depend on which snapshots need the file."""
 _DAMAGED: Final = frozenset(
     {FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE, FindingKind.UNREADABLE_FILE, FindingKind.WRONG_CHECKSUM}
 )
 _RESTORE: Final = "Restore the file from a copy or from an older version of the object"
-_COMPARE: Final = "Compare it with a copy: either it was changed afterwards, or its writer stated it wrongly"
+_COMPARE: Final = "Compare it with a copy: either it was changed afterwards, or its writer recorded a wrong value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Remedies:
     def _next_step(self, kind: FindingKind, needed_by: frozenset[int]) -> tuple[str, str | None]:
         if kind in (FindingKind.DANGLING_VECTOR, FindingKind.DEAD_DELETE):
             if self._head() in needed_by:
-                return "Drop it; no row changes.", "table.maintenance.repair()"
-            return f"Nothing: it is not in the head of {self.branch}, and goes with its snapshots.", None
+                return "Drop it. This changes no rows.", "table.maintenance.repair()"
+            return f"No action: it is not in the head of {self.branch}, and expires with its snapshots.", None
         return (_NEXT_STEPS[kind], None) if kind in _NEXT_STEPS else self._way_back(kind, needed_by)
 
     def _way_back(self, kind: FindingKind, needed_by: frozenset[int]) -> tuple[str, str | None]:
@@ -81,15 +81,17 @@ class Remedies:
         restore = _RESTORE if kind in _DAMAGED else _COMPARE
         if head not in needed_by:
             ids = sorted(needed_by)
-            step = f"{restore}, or give up the snapshots that need it; the head of {self.branch} does not need it."
+            step = f"{restore}, or expire the snapshots that need it; the head of {self.branch} does not need it."
             return step, f"table.maintenance.expire_snapshots(snapshot_ids={ids})"
         line = ancestors(self.metadata, None if head is None else snapshot_by_id(self.metadata, head))
         for count, snapshot in enumerate(line):
             if snapshot.snapshot_id not in self.broken:
-                lost = "what the last snapshot did" if count == 1 else f"what the last {count} snapshots did"
-                step = f"{restore}; or give up {lost}: the one before is the newest of {self.branch} without an error."
+                lost = "the last snapshot" if count == 1 else f"the last {count} snapshots"
+                step = (
+                    f"{restore}; or roll back {lost}: the previous one is the newest of {self.branch} without an error."
+                )
                 return step, f"table.rollback(snapshot_id={snapshot.snapshot_id})"
-        return f"{restore}; no retained snapshot of {self.branch} does without it or another file that is wrong.", None
+        return f"{restore}; all retained snapshots of {self.branch} need it or another damaged file.", None
 
     def _head(self) -> int | None:
         ref = self.metadata.refs.get(self.branch)

@@ -34,7 +34,7 @@ class RepairResult(HtmlResult):
     def __str__(self) -> str:
         verb = "would drop" if self.dry_run else "dropped"
         number = len(self.dropped_deletes.proofs)
-        lines = [f"{verb} {number:,} delete {'file that matches' if number == 1 else 'files that match'} nothing"]
+        lines = [f"{verb} {number:,} delete {'file that matches' if number == 1 else 'files that match'} no rows"]
         lines += [f"  {location}: {proof}" for location, proof in self.dropped_deletes.proofs]
         lines += [f"left: {each.kind}: {each.file}: {each.what} {each.next_step}" for each in self.left]
         return "\n".join(lines)

@@ -82,7 +82,7 @@ class ColumnCheck:
             ((self._file.nan_value_counts or {}).get(self._field_id), self._nan_count, "NaNs"),
         ):
             if count is not None and count != found:
-                what = f"its entry states {count:,} {unit} in column {self._name!r}, which has {found:,}"
+                what = f"its entry states {count:,} {unit} in column {self._name!r}, but the file has {found:,}"
                 yield Flaw(FindingKind.WRONG_COUNT, self._file.file_path, what)
         lower, upper = self._statistics.lower, self._statistics.upper
         if self._lowest is not None and lower is not None and self._lowest < lower:
@@ -111,8 +111,8 @@ class OrderCheck:
     def flaws(self) -> Iterator[Flaw]:
         if self._rows.falls_at is not None:
             what = (
-                f"its footer says that its rows are sorted by {self._names}, and the row at position "
-                f"{self._rows.falls_at:,} comes before the one above it"
+                f"its footer claims that its rows are sorted by {self._names}, but the row at position "
+                f"{self._rows.falls_at:,} sorts before the previous row"
             )
             yield Flaw(FindingKind.WRONG_ORDER, self._file.file_path, what)
 
@@ -143,7 +143,7 @@ class PartitionCheck:
             names = [field.name for field in self._spec.fields]
             found = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._other, strict=True))
             stated = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._file.partition, strict=True))
-            what = f"its entry says partition {stated}, and it has a row of {found}"
+            what = f"its entry states partition {stated}, but it has a row of {found}"
             yield Flaw(FindingKind.WRONG_PARTITION, self._file.file_path, what)
 
 

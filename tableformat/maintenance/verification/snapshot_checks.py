@@ -84,7 +84,7 @@ class SnapshotChecks:
     def _dead(self, kind: FindingKind, number: int, snapshot: Snapshot) -> Flaw:
         delete = self.census.files[number]
         path = named_data_file(delete) if isinstance(delete, DeleteFile) else None
-        what = f"the data file that it names, {path}, is not live in snapshot {snapshot.snapshot_id}, or newer than it"
+        what = f"its data file, {path}, is not live in snapshot {snapshot.snapshot_id}, or is newer than it"
         return Flaw(kind, delete.file_path, what, number)
 
     def _row_ids(self, numbers: Numbers, first_row_ids: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
@@ -93,7 +93,7 @@ class SnapshotChecks:
         is_data = self.columns.is_data[numbers] & (self.columns.record_counts[numbers] > 0)
         numbers, starts = numbers[is_data], first_row_ids[is_data]
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[starts < 0]):
-            what = f"its rows have no ids in snapshot {snapshot.snapshot_id}, which gives ids to all"
+            what = f"its rows have no ids in snapshot {snapshot.snapshot_id}, which assigns ids to all rows"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
         numbers, places = np.unique(numbers[starts >= 0], return_index=True)
         starts = starts[starts >= 0][places]
@@ -102,11 +102,11 @@ class SnapshotChecks:
         ends = starts + self.columns.record_counts[numbers]
         overlaps = np.flatnonzero(np.maximum.accumulate(ends)[:-1] > starts[1:]) + 1
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[overlaps]):
-            what = f"another data file of snapshot {snapshot.snapshot_id} has some of the row ids that it has"
+            what = f"another data file of snapshot {snapshot.snapshot_id} has some of the same row ids"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
         next_row_id = getattr(self.census.metadata, "next_row_id", None) or 0
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[ends > next_row_id]):
-            what = f"it has row ids that are not given out yet: the table's next one is {next_row_id}"
+            what = f"it has row ids that are not assigned yet: the next row id of the table is {next_row_id}"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
 
     def _totals(self, contents: SnapshotContents) -> Iterator[Flaw]:
@@ -116,7 +116,7 @@ class SnapshotChecks:
         for totals in self.census.totals(contents):
             found.update(totals)
         wrong = [
-            f"{name} {stated[name]} and its manifests have {found[name]}"
+            f"{name} {stated[name]}, but its manifests have {found[name]}"
             for name in TOTALS
             if name in stated and stated[name] != str(found[name])
         ]

@@ -40,13 +40,13 @@ def stored_file_flaws(io: FileIO, files: Sequence[StatedFile]) -> list[Flaw]:
 def _flaw(io: FileIO, file: StatedFile) -> Flaw | None:
     found = storage.size_bytes(io, file.location)
     if found is None:
-        return Flaw(file.missing_kind, file.location, "the file does not exist, although the metadata names it")
+        return Flaw(file.missing_kind, file.location, "the file does not exist, although the metadata references it")
     if file.size_bytes is not None and found != file.size_bytes:
         what = "it was cut off" if found < file.size_bytes else "it is another file"
         return Flaw(
             FindingKind.WRONG_SIZE,
             file.location,
-            f"it has {found:,} bytes where the metadata states {file.size_bytes:,}: {what}",
+            f"it has {found:,} bytes, but the metadata states {file.size_bytes:,}: {what}",
         )
     return None
 
@@ -66,7 +66,7 @@ def flaw_of(io: FileIO, error: CorruptFileError | UnsupportedFeatureError, locat
         return Flaw(FindingKind.NOT_CHECKED, where, what)
     # Requests the size, because `exists` of some stores returns False during an outage.
     if storage.size_bytes(io, where) is None:
-        return Flaw(FindingKind.MISSING_FILE, where, "the file does not exist, although the metadata names it")
+        return Flaw(FindingKind.MISSING_FILE, where, "the file does not exist, although the metadata references it")
     # Decoders of different libraries use different messages, but all contain this word.
     is_checksum = "checksum" in what.lower()
     return Flaw(FindingKind.WRONG_CHECKSUM if is_checksum else FindingKind.UNREADABLE_FILE, where, what)

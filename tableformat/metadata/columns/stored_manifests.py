@@ -44,7 +44,7 @@ def store_manifests(cache: CacheDirectory, found: Sequence[tuple[ManifestFile, s
         cache.make_room()
     except OSError as error:
         warnings.warn(
-            f"the cache directory {cache.path} cannot be written to: {error}. Plans go on without it.",
+            f"the cache directory {cache.path} cannot be written to: {error}. Planning continues without the cache.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -90,7 +90,7 @@ def read_container(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_M
     """Parse the file. Raises CorruptFileError for a damaged file and for one that is larger than `bytes_max` when
     decompressed (FM-32), UnsupportedFeatureError for an unknown codec."""
     if not data.startswith(_MAGIC):
-        raise CorruptFileError(location, "it does not begin like an Avro file.")
+        raise CorruptFileError(location, "it does not start like an Avro file.")
     try:
         metadata, position = _read_map(data, len(_MAGIC))
         codec = metadata.get("avro.codec", b"null").decode()
@@ -134,7 +134,7 @@ def decode_block(count: int, block: bytes, codec: RecordCodec, location: str) ->
         raise_unless_damage(location, error)
         raise CorruptFileError(location, f"its records do not fit its schema ({_wording(error)}).") from error
     if len(decoded["records"]) != count or stream.read(1):
-        raise CorruptFileError(location, f"a block of {count} records holds other than these.")
+        raise CorruptFileError(location, f"a block of {count} records contains other records.")
     return decoded["records"]  # type: ignore[no-any-return]
 
 

@@ -81,7 +81,7 @@ def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     except DECODING_ERRORS as error:
         raise_unless_damage(location, error)
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
-        raise CorruptFileError(location, f"its entries are not those of a manifest list ({reason}).") from error
+        raise CorruptFileError(location, f"its entries are not entries of a manifest list ({reason}).") from error
 
 
 def had_parent(io: FileIO, snapshot: Snapshot) -> bool:
@@ -248,8 +248,8 @@ def _manifest_file(io: FileIO, record: Mapping[str, Any], location: str) -> Mani
     content = _CONTENTS.get(record.get("content") or 0)
     if content is None:
         raise UnsupportedFeatureError(
-            f"{location}: manifest {record['manifest_path']} has content {record['content']}, which no version that "
-            "this library reads knows."
+            f"{location}: manifest {record['manifest_path']} has content {record['content']}, which this version of "
+            "the library does not know."
         )
     partitions = record.get("partitions")
     return ManifestFile(

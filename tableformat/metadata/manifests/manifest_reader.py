@@ -101,7 +101,7 @@ def _decoded(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
     except DECODING_ERRORS as error:
         raise_unless_damage(location, error)
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
-        raise CorruptFileError(location, f"its entries are not those of a manifest ({reason}).") from error
+        raise CorruptFileError(location, f"its entries are not entries of a manifest ({reason}).") from error
     return entries, container.decoded_bytes
 
 
@@ -169,7 +169,7 @@ def _inherited(number: int | None, status: EntryStatus, manifest: ManifestFile) 
         return manifest.sequence_number
     raise CorruptFileError(
         manifest.manifest_path,
-        f"an entry with status {status.name} has no sequence number; only ADDED ones inherit it.",
+        f"an entry with status {status.name} has no sequence number; only ADDED entries inherit it.",
     )
 
 
@@ -248,8 +248,8 @@ def _check_delete_format(stored: Mapping[str, Any], manifest: ManifestFile) -> N
     if known is not None and stored["file_format"].upper() not in known:
         raise UnsupportedFeatureError(
             f"{manifest.manifest_path}: {stored['file_path']} is a delete file of format {stored['file_format']}, "
-            "which no version that this library reads knows; its rows cannot be told from deleted ones. Read the table "
-            "with a newer version of the library, or with what wrote it."
+            "which this version of the library does not know, so deleted rows cannot be recognised. Read the table "
+            "with a newer version of the library, or with the engine that wrote it."
         )
 
 
@@ -259,13 +259,13 @@ def _content(stored: Mapping[str, Any], manifest: ManifestFile) -> FileContent:
     content = _CONTENTS.get(number)
     if content is None:
         raise UnsupportedFeatureError(
-            f"{manifest.manifest_path}: {stored['file_path']} has content {number}, which no version that this library "
-            "reads knows; its rows cannot be told from deleted ones."
+            f"{manifest.manifest_path}: {stored['file_path']} has content {number}, which this version of the "
+            "library does not know, so deleted rows cannot be recognised."
         )
     if (content is FileContent.DATA) != (manifest.content is ManifestContent.DATA):
         raise CorruptFileError(
             manifest.manifest_path,
-            f"{stored['file_path']} is a file of {content.name} in a manifest of {manifest.content.name}.",
+            f"{stored['file_path']} is a {content.name} file in a manifest of {manifest.content.name} files.",
         )
     return content
 

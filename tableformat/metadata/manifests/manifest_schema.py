@@ -311,6 +311,6 @@ def _partition_type(field: PartitionField, schemas: tuple[Schema, ...]) -> Primi
     if isinstance(field.transform, VoidTransform):
         return UnknownType()
     raise UnsupportedFeatureError(
-        f"partition field {field.name!r}: no schema of the table has its source column {field.source_id}, "
-        "so the type of its values is not known."
+        f"partition field {field.name!r}: no schema of the table has its source column {field.source_id}, so the "
+        "type of its values is unknown."
     )

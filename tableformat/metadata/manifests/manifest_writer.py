@@ -183,7 +183,9 @@ def _record(
     if format_version < 3 and isinstance(file, DeleteFile) and file.kind is DeleteKind.DELETION_VECTOR:
         raise InvalidArgumentError(f"{file.file_path}: a deletion vector needs a table of format version 3.")
     if (file.content is FileContent.DATA) != (content is ManifestContent.DATA):
-        raise InvalidArgumentError(f"{file.file_path}: {file.content.name} cannot be in a manifest of {content.name}.")
+        raise InvalidArgumentError(
+            f"{file.file_path}: a {file.content.name} file cannot be in a manifest of {content.name} files."
+        )
     return {
         "status": int(entry.status),
         "snapshot_id": entry.snapshot_id,
@@ -222,7 +224,8 @@ def _kind_record(file: DataFile | DeleteFile) -> dict[str, Any]:
     is_equality = file.content is FileContent.EQUALITY_DELETES
     if is_equality != bool(file.equality_ids):
         raise InvalidArgumentError(
-            f"{file.file_path}: equality ids belong to equality and range deletes, and only to them."
+            f"{file.file_path}: equality ids are required for equality and range deletes, and not allowed for other "
+            "files."
         )
     return {
         "content": int(file.content),

@@ -49,8 +49,8 @@ def key_of_adopted(schema: Schema, stated: Sequence[str] | None, properties: Map
         stated = key_names(schema, key_field_ids(schema, properties))
         if not stated:
             raise InvalidKeyError(
-                "the table has no identifier fields, so nothing says what identifies a row: name the key columns, most "
-                "significant first."
+                "the table has no identifier fields, so its key is unknown: pass the key columns, most significant "
+                "first."
             )
     check_key_columns(schema, stated)
     return tuple(stated)

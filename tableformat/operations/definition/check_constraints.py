@@ -83,7 +83,7 @@ def _refuse_name(name: str, known: dict[str, str]) -> None:
     found = next((each for each in known if each.casefold() == name.casefold()), None)
     if found is not None:
         raise AlreadyExistsError(
-            f"there is a CHECK constraint {found!r} already: {known[found]}. drop_check({found!r}) removes it."
+            f"the CHECK constraint {found!r} already exists: {known[found]}. drop_check({found!r}) removes it."
         )
 
 
@@ -97,8 +97,8 @@ def _broken(name: str, condition: Where, schema: Schema) -> BoundFilter:
     """CK-7: the filter that is true if the condition is false."""
     broken = parse_false_where(condition, schema)
     if isinstance(broken, Always):
-        told = "every row breaks it" if broken.answer else "no row can break it"
-        raise InvalidArgumentError(f"CHECK constraint {name!r} decides nothing: {told}. Nothing was changed.")
+        told = "every row violates it" if broken.answer else "no row can violate it"
+        raise InvalidArgumentError(f"CHECK constraint {name!r} has no effect: {told}. Nothing was changed.")
     return broken
 
 
@@ -109,8 +109,8 @@ def _properties(name: str, broken: BoundFilter, schema: Schema) -> dict[str, str
     expression = to_expression(holds).model_dump_json()
     if bind_filter(BooleanExpression.model_validate_json(expression), schema) != holds:
         raise UnsupportedFeatureError(
-            f"CHECK constraint {name!r} cannot be stored: {condition} is another filter once it is read back from the "
-            "JSON of Iceberg expressions. Nothing was changed. Compare a column of another type."
+            f"CHECK constraint {name!r} cannot be stored: {condition} changes its meaning when it is written to and "
+            "read from the JSON of Iceberg expressions. Nothing was changed. Compare a column of another type."
         )
     return {f"{CHECK_PREFIX}{name}": condition, f"{CHECK_EXPRESSION_PREFIX}{name}": expression}
 
@@ -125,6 +125,6 @@ def _refuse_broken(iceberg: IcebergTable, name: str, broken: BoundFilter) -> Non
         example = Scan(view, where, columns, limit=1).to_arrow().to_pylist()
         if example:
             raise InvalidArgumentError(
-                f"CHECK constraint {name!r} cannot be added: rows of branch {branch!r} break it, such as one with "
-                f"{example[0]}. Nothing was changed. Delete or update these rows first."
+                f"CHECK constraint {name!r} cannot be added: rows of branch {branch!r} violate it, for example one "
+                f"with {example[0]}. Nothing was changed. Delete or update these rows first."
             )

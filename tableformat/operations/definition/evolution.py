@@ -104,7 +104,7 @@ class SchemaChanges(UpdateSchema):
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
             raise InvalidArgumentError(
-                f"column {name!r} belongs to the key and cannot be dropped. Name another key with set_key() first."
+                f"column {name!r} belongs to the key and cannot be dropped. Choose another key with set_key() first."
             )
         _refuse_partition_source(metadata, field_id, name)
         _refuse_range_column(metadata, field_id, f"column {name!r} cannot be dropped")
@@ -142,8 +142,7 @@ class SchemaChanges(UpdateSchema):
     def set_identifier_fields(self, *fields: str) -> None:
         """Raises InvalidArgumentError: identifier fields have no order, but a key has one (FM-4)."""
         raise InvalidArgumentError(
-            f"the identifier fields of a table are the columns of its key, which have an order: "
-            f"set_key({list(fields)})."
+            f"the identifier fields of a table are its key columns, whose order matters. Use set_key({list(fields)})."
         )
 
     def commit(self) -> None:
@@ -169,7 +168,7 @@ class SchemaChanges(UpdateSchema):
             if kind.fields and all(child.field_id in self._deletes for child in kind.fields):
                 name = self._schema.find_column_name(field.field_id)
                 raise InvalidArgumentError(
-                    f"column {name!r} would be a struct without fields, which Parquet cannot hold. Nothing was "
+                    f"column {name!r} would become a struct without fields, which Parquet cannot store. Nothing was "
                     "changed. Drop the column itself, or add a field to it first."
                 )
 
@@ -213,7 +212,7 @@ class SpecChanges(UpdateSpec):
         """Add a partition field. Raises InvalidArgumentError for a transform that the column does not support."""
         parsed = parse_transform(transform) if isinstance(transform, str) else transform
         if not isinstance(parsed, Transform):
-            raise InvalidArgumentError(f"a partition field has a transform or its text, not {shown(transform)}.")
+            raise InvalidArgumentError(f"transform must be a transform or its text, not {shown(transform)}.")
         number = parsed.num_buckets if isinstance(parsed, BucketTransform) else 1
         number = parsed.width if isinstance(parsed, TruncateTransform) else number
         if number < 1:
@@ -236,8 +235,8 @@ class SpecChanges(UpdateSpec):
                 raise
             free = free_name(name, self._iceberg.metadata.schema())
             raise InvalidArgumentError(
-                f"the partition field {name!r} would have the name of a column. Nothing was changed. Give it another "
-                f"one, such as {free!r}: add_field(column, transform, {free!r})."
+                f"the partition field {name!r} would have the same name as a column. Nothing was changed. Choose "
+                f"another name, such as {free!r}: add_field(column, transform, {free!r})."
             ) from error
         if updates:
             commit_updates(self._iceberg, requirements, updates)
@@ -265,7 +264,7 @@ def _refuse_partition_source(metadata: TableMetadata, field_id: int, name: str) 
         if field.source_id == field_id and not isinstance(field.transform, VoidTransform):
             raise InvalidArgumentError(
                 f"column {name!r} is the source of the partition field {field.name!r} and cannot be dropped. Remove "
-                f"that first: update_spec().remove_field({field.name!r})."
+                f"the partition field first: update_spec().remove_field({field.name!r})."
             )
 
 
@@ -276,8 +275,9 @@ def _refuse_range_column(metadata: TableMetadata, field_id: int, refusal: str) -
     if defined is not None and field_id in defined.key.field_ids:
         exists = ranges_text(defined.key, defined.bounds) or "nothing"
         raise InvalidArgumentError(
-            f"{refusal}: the range partitions of the table go by {', '.join(defined.key.names)}; what exists: "
-            f"{exists}. remove_properties({RANGE_PARTITIONS!r}) takes them away, and with them all limits."
+            f"{refusal}: the range partitions of the table are defined by {', '.join(defined.key.names)}. Existing "
+            f"ranges: {exists}. remove_properties({RANGE_PARTITIONS!r}) removes the range partitions, so that rows "
+            "of all ranges are accepted."
         )
 
 

@@ -32,8 +32,9 @@ def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
     optional = [name for name in columns if not schema.find_field(name).required]
     if optional:
         raise InvalidKeyError(
-            f"key columns must be required, and {', '.join(optional)} is optional in this table. "
-            "catalog.adopt_table(name, key=[...]) makes them required, once no row has a null there."
+            f"key columns must be required, but {', '.join(optional)} is optional in this table. "
+            "catalog.adopt_table(name, key=[...]) makes the columns required, provided that no row has a null in "
+            "them."
         )
     for name in columns:
         refuse_order_column(iceberg.metadata.properties, name, "part of the key")

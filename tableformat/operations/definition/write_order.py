@@ -53,9 +53,9 @@ def _check_order_of_key(iceberg: IcebergTable, order: Sequence[SortField], key: 
     if not leads:
         names = ", ".join(key_names(iceberg.metadata.schema(), key))
         raise InvalidArgumentError(
-            f"{'.'.join(iceberg.name())} has the key ({names}), and the rows of its files are in that order, by which "
-            f"ranges are deleted. ORDERED BY {names}, or its first columns, ascending and nulls first, says the same; "
-            "another order needs a table without a key. Nothing was changed."
+            f"{'.'.join(iceberg.name())} has the key ({names}), and its files are sorted by the key for range "
+            f"deletes. Only ORDERED BY {names}, or its first columns, ascending and nulls first, is allowed; for "
+            "another order, use a table without a key. Nothing was changed."
         )
 
 
@@ -68,7 +68,7 @@ def _sort_order(
         column = schema.find_field(field.source_id)
         if not field.transform.can_transform(column.field_type):
             raise InvalidArgumentError(
-                f"ORDERED BY: {field.transform} cannot take {column.name!r}, a {column.field_type}."
+                f"ORDERED BY: {field.transform} does not support {column.name!r}, a {column.field_type}."
             )
         add = builder.asc if field.direction is SortDirection.ASC else builder.desc
         name = schema.find_column_name(field.source_id)

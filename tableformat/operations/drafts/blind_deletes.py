@@ -99,7 +99,7 @@ def refuse_forbidden(mode: str, allowed: str, *, table: str) -> None:
     """SP-22: raise InvalidArgumentError if the `mode` asks for a delete that the table's owner has forbidden."""
     if BLIND_DELETES_VALUES.index(allowed) > BLIND_DELETES_VALUES.index(mode):
         raise InvalidArgumentError(
-            f"mode={mode!r} leaves {'a range' if mode == 'range' else 'an equality'} delete, and the owner of {table} "
-            f"says what deletes may leave: {BLIND_DELETES}={allowed!r}. Nothing was changed. Use mode='scan', or "
-            f"set_properties({{{BLIND_DELETES!r}: {mode!r}}}) where that is meant."
+            f"mode={mode!r} writes {'a range' if mode == 'range' else 'an equality'} delete, which the owner of "
+            f"{table} does not allow: {BLIND_DELETES}={allowed!r}. Nothing was changed. Use mode='scan', or allow it "
+            f"with set_properties({{{BLIND_DELETES!r}: {mode!r}}})."
         )

@@ -147,7 +147,7 @@ class Draft:
         """Field ids of the key. Raises InvalidKeyError for a table without a key."""
         if not self.has_key:
             raise InvalidKeyError(
-                f"table {self.name} has no key: create it with key=[...] or name one with set_key([...])."
+                f"table {self.name} has no key. Create it with key=[...], or set a key with set_key([...])."
             )
         return self.context.key_field_ids
 

@@ -107,8 +107,8 @@ class DraftOrder:
         for delete in ordered_delete_files(head.io, theirs, found, field):
             if any(holds(as_data_file(delete)) for holds in self._reads):
                 raise CommitConflictError(
-                    f"{delete.file_path} came into {table} and deletes rows of keys that this write compared. "
-                    "Nothing was changed. Run the operation again."
+                    f"{delete.file_path} was added to {table} concurrently and deletes rows of keys that this write "
+                    "compared. Nothing was changed. Run the operation again."
                 )
 
 

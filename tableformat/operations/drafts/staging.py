@@ -360,8 +360,8 @@ class StagedChange:
         reads = [read for read in self._reads if not read.is_of_spans]
         if self._added_paths and not (reads or self.scope):
             raise InvalidArgumentError(
-                "if_unchanged_since is about rows that an operation deletes or reads, and this one only adds rows. "
-                "Nothing was changed. Leave it out."
+                "if_unchanged_since applies to rows that an operation deletes or reads, but this operation only adds "
+                "rows. Nothing was changed. Remove the option."
             )
         schema = self._view.schema
         return self.scope.on(head, [read.may_match or filter_at(head, read.where, schema) for read in reads], schema)
@@ -465,8 +465,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         )
         if planned != now:
             raise CommitConflictError(
-                f"the columns of {self._table} were changed while files were looked at that have them by name. Nothing "
-                "was changed. Run the operation again."
+                f"the columns of {self._table} were changed while files whose columns are found by name were "
+                "checked. Nothing was changed. Run the operation again."
             )
 
     def _refuse_changed_key(self, head: SnapshotView) -> None:
@@ -476,8 +476,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         if set(found) != set(self._context.key_field_ids):
             names = ", ".join(key_names(metadata.schema(), found)) or "nothing"
             raise CommitConflictError(
-                f"the key of {self._table} was changed meanwhile, and is {names} now: deletes by the key of before "
-                "would take rows that are different by it. Nothing was changed. Run the operation again."
+                f"the key of {self._table} was changed concurrently and is now {names}: deletes by the previous key "
+                "could match other rows. Nothing was changed. Run the operation again."
             )
 
     def _refuse_new_columns(self, head: SnapshotView) -> None:
@@ -486,8 +486,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         new = [field.name for field in head.metadata.schema().fields if field.field_id not in known]
         if new:
             raise CommitConflictError(
-                f"{', '.join(map(repr, new))} came into {self._table} meanwhile: the rows to upsert lack it, and would "
-                "replace rows that may have it. Nothing was changed. Run the operation again."
+                f"{', '.join(map(repr, new))} was added to {self._table} concurrently. The rows to upsert lack this "
+                "column and would replace rows that may have it. Nothing was changed. Run the operation again."
             )
 
     def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:

@@ -85,7 +85,7 @@ def _duplicate(portion: pa.Table, is_duplicate: np.ndarray, key: tuple[str, ...]
     duplicates = portion.select(list(key)).filter(pa.array(is_duplicate))
     told = "1 row has" if duplicates.num_rows == 1 else f"{duplicates.num_rows:,} rows have"
     return DuplicateKeyError(
-        f"{told} a key that is in the table or earlier in the rows already, the first "
-        f"{duplicates.slice(0, 1).to_pylist()[0]}. Nothing was committed. on_duplicate='ignore' skips them, 'replace' "
-        "puts the new rows in the place of the old ones."
+        f"{told} a key that already exists in the table or in an earlier row. The first is "
+        f"{duplicates.slice(0, 1).to_pylist()[0]}. Nothing was committed. on_duplicate='ignore' skips these rows; "
+        "'replace' replaces the existing rows."
     )

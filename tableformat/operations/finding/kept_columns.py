@@ -78,8 +78,9 @@ def _stored_row_of_each(keys: pa.Table, stored: pa.Table) -> np.ndarray:
     if len(repeated):
         example = keys.slice(int(given[repeated[0]]), 1).to_pylist()[0]
         raise DuplicateKeyError(
-            f"{len(np.unique(given[repeated])):,} keys are in the table more than once, the first {example}, so it is "
-            "not said whose values stay. Nothing was committed. Give all columns, or upsert these keys in full first."
+            f"{len(np.unique(given[repeated])):,} keys are in the table more than once, the first {example}, so the "
+            "values to keep are ambiguous. Nothing was committed. Pass all columns, or upsert complete rows with "
+            "these keys first."
         )
     at = np.full(len(keys), -1, np.int64)
     at[given] = found

@@ -54,8 +54,8 @@ def row_of_key(view: SnapshotView, key: Sequence[Any] | Mapping[str, Any]) -> di
     rows = Scan(view, where, limit=2).to_arrow().to_pylist()
     if len(rows) > 1:
         raise DuplicateKeyError(
-            f"the table has several rows with the key {values}. scan() or get_many() give all of them; upsert() puts "
-            "one row in their place."
+            f"the table has several rows with the key {values}. scan() or get_many() return all of them; upsert() "
+            "replaces them with one row."
         )
     return rows[0] if rows else None
 
@@ -134,7 +134,7 @@ def spans_of_keys(columns: Schema, keys: pa.Table) -> SpanArray:
 def _key_columns(view: SnapshotView) -> Schema:
     ids = key_field_ids(view.schema, view.metadata.properties)
     if not ids:
-        raise InvalidKeyError("the table has no key to look rows up by; name one with set_key([...]), or use scan().")
+        raise InvalidKeyError("the table has no key for lookups. Set one with set_key([...]), or use scan().")
     return Schema(*(view.schema.find_field(field_id) for field_id in ids))
 
 
@@ -147,12 +147,12 @@ def _key_values(columns: Schema, key: Sequence[Any] | Mapping[str, Any]) -> dict
         values = dict(zip(names, key, strict=True))
     else:
         raise InvalidArgumentError(
-            f"get takes a value for each key column, as a tuple ({', '.join(names)}) or a mapping of their names, not "
+            f"get requires a value for each key column, as a tuple ({', '.join(names)}) or a mapping by name, not "
             f"{shown(key)}."
         )
     for name, value in values.items():
         if value is None:
-            raise InvalidArgumentError(f"key column {name!r} has no nulls, so no row has that key.")
+            raise InvalidArgumentError(f"key column {name!r} never contains nulls, so no row has this key.")
     return values
 
 
@@ -162,5 +162,6 @@ def _check_names(names: Sequence[str], given: Sequence[str]) -> None:
             raise UnknownColumnError(name, names, where="the key")
     if len(given) != len(names):
         raise InvalidArgumentError(
-            f"a key has the columns {', '.join(names)}, not {', '.join(given)}. scan(where=...) reads by some of them."
+            f"a key has the columns {', '.join(names)}, not {', '.join(given)}. Use scan(where=...) to read by some "
+            "of them."
         )

@@ -115,8 +115,8 @@ def _older(
     stale: Flags = ranks[: len(given)] < best[numbers]
     if uncertain := int((stale & is_unknown[numbers]).sum()):
         logger.warning(
-            "%s has no row of the keys of %d rows, and these are older than deletes whose snapshots have expired: the "
-            "keys may have been deleted, so the rows are stale.",
+            "%s has no rows for the keys of %d rows. These rows are older than deletes whose snapshots have expired, "
+            "so their keys may have been deleted; the rows are treated as stale.",
             draft.name,
             uncertain,
         )

@@ -29,7 +29,7 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
             parsed = sqlglot.parse(f"SELECT {text}", dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:
         raise InvalidArgumentError(
-            f"{where} is no SQL expression: {text}. A text itself is written with its quotes: \"'text'\"."
+            f"{where} is not a SQL expression: {text}. Write a text literal with quotes: \"'text'\"."
         ) from error
     select = parsed[0] if len(parsed) == 1 else None
     is_one = isinstance(select, exp.Select) and len(select.expressions) == 1
@@ -63,8 +63,7 @@ def _nesting_followed() -> Iterator[None]:
         yield
     except RecursionError as error:
         raise InvalidArgumentError(
-            "a SQL expression is nested too deeply. Nothing was changed. Write it with fewer operators or casts inside "
-            "each other."
+            "a SQL expression is nested too deeply. Nothing was changed. Use fewer nested operators or casts."
         ) from error
 
 
@@ -132,4 +131,4 @@ def quoted(name: str) -> str:
 def _in_a_line(error: Exception) -> str:
     """DuckDB's message without the excerpt of the SQL text. A word that is not a column may be meant as text."""
     told = " ".join(str(error).partition("\n\nLINE ")[0].split()).rstrip(".")
-    return f"{told}. Text stands in single quotes." if "Referenced column" in told else f"{told}."
+    return f"{told}. Write text in single quotes." if "Referenced column" in told else f"{told}."

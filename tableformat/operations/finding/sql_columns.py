@@ -50,8 +50,8 @@ class SqlColumns:
             return expression
         if expression.find(exp.Comprehension):
             raise UnsupportedFeatureError(
-                f"{where} has a list comprehension, whose variable cannot be told from a column where names of columns "
-                "differ in case alone. Write list_transform(list, lambda element: ...). Nothing was changed."
+                f"{where} has a list comprehension, whose variable cannot be distinguished from a column if column "
+                "names differ only in case. Nothing was changed. Write list_transform(list, lambda element: ...)."
             )
         bare = self.sides if of is None else {of: self.sides[of]}
         return expression.transform(
@@ -71,9 +71,9 @@ class SqlColumns:
         alias, name = found
         if has_alike_fields(self.sides[alias].field(name).type):
             raise UnsupportedFeatureError(
-                f"{where} names column {name!r}, in which fields of a struct differ in case alone. DuckDB, which "
-                "computes it, does not tell them apart. Nothing was changed. Give one of the fields another name, or "
-                "compute the values in Python and upsert them."
+                f"{where} uses column {name!r}, in which names of struct fields differ only in case. DuckDB, which "
+                "evaluates the expression, does not distinguish them. Nothing was changed. Rename one of the fields, "
+                "or compute the values in Python and upsert them."
             )
         (internal,) = self.internal(alias, [name])
         column = exp.column(internal, table=exp.to_identifier(alias, quoted=True), quoted=True)
@@ -88,7 +88,7 @@ class SqlColumns:
         ]
         if len(found) > 1:
             told = " and ".join(f"{alias}.{each}" for alias, each in found)
-            raise InvalidArgumentError(f"{where}: {name!r} could be {told}. Write the one that is meant.")
+            raise InvalidArgumentError(f"{where}: {name!r} is ambiguous: it could be {told}. Write the full name.")
         return found[0] if found else None
 
 
@@ -104,6 +104,6 @@ def column_named(name: str, names: Sequence[str], *, where: str) -> str | None:
     if len(alike) > 1:
         told = " or ".join(f'"{each}"' for each in alike)
         raise InvalidArgumentError(
-            f"{where}: {name!r} could be {told}, which differ in case alone. Write the name exactly."
+            f"{where}: {name!r} is ambiguous: it could be {told}, which differ only in case. Write the name exactly."
         )
     return alike[0] if alike else None

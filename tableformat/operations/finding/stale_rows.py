@@ -40,8 +40,8 @@ def check_on_stale(on_stale: str, order: NestedField | None, *, table: str) -> N
     one_of(on_stale, ON_STALE, option="on_stale")
     if order is None and on_stale != "ignore":
         raise InvalidArgumentError(
-            f"on_stale={on_stale!r}: {table} has no order column, so no row is stale. Nothing was written. Name a "
-            f"column with set_properties({{{ORDER_COLUMN!r}: ...}})."
+            f"on_stale={on_stale!r}: {table} has no order column, so no row is stale. Nothing was written. Set an "
+            f"order column with set_properties({{{ORDER_COLUMN!r}: ...}})."
         )
 
 
@@ -50,16 +50,15 @@ def check_has_order(given: Sequence[str], order: NestedField, what: str) -> None
     oldest."""
     if order.name not in given:
         raise InvalidArgumentError(
-            f"{what} lack {order.name!r}, the order column of the table ({ORDER_COLUMN}). Nothing was written. Give "
+            f"{what} lack {order.name!r}, the order column of the table ({ORDER_COLUMN}). Nothing was written. Add "
             "the column, or remove the property."
         )
 
 
 def stale_rows_error(count: int, example: dict[str, object], order: NestedField, *, what: str) -> StaleRowsError:
     return StaleRowsError(
-        f"{count:,} {what} older than what the table has, or deleted, for the same key, the first {example}: "
-        f"the table compares {order.name!r}. Nothing was written. on_stale='ignore' leaves them out, and 'divert' "
-        "returns them."
+        f"{count:,} {what} older than a stored or deleted row with the same key, the first {example}: the table "
+        f"compares {order.name!r}. Nothing was written. on_stale='ignore' skips these rows; 'divert' returns them."
     )
 
 

@@ -79,7 +79,7 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     planned = _Picked(picked, branch, files, ".".join(iceberg.name()), is_named=False)
     outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=told)
     outcome.move(iceberg)
-    assert outcome.snapshot_id is not None, "an append without files has nothing to cherry-pick, and was refused"
+    assert outcome.snapshot_id is not None, "an append without files cannot be cherry-picked and was rejected"
     return outcome.snapshot_id
 
 
@@ -158,21 +158,23 @@ def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[Dat
     metadata, subject = iceberg.metadata, f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}"
     if picked.summary is None or picked.summary.operation is not Operation.APPEND:
         raise InvalidArgumentError(
-            f"{subject}: it deletes or replaces rows of its parent, {picked.parent_snapshot_id}, which is not the head "
-            "of the branch any more. Nothing was changed. Run its statement again on the branch."
+            f"{subject}: it deletes or replaces rows of its parent, {picked.parent_snapshot_id}, which is no longer "
+            "the head of the branch. Nothing was changed. Run its statement again on the branch."
         )
     parent_id = picked.parent_snapshot_id
     parent = None if parent_id is None else snapshot_by_id(metadata, parent_id)
     if parent is None and parent_id is not None:
-        raise InvalidArgumentError(f"{subject}: its parent {parent_id} has expired, so what it added is not known.")
+        raise InvalidArgumentError(
+            f"{subject}: its parent {parent_id} has expired, so the files that it added are unknown."
+        )
     added = diff_snapshots(iceberg.io, metadata, parent, picked).added_data_files
     if not added:
         raise InvalidArgumentError(f"{subject}: it added no file.")
     if met := met_by_deletes(view_at(metadata, iceberg.io, picked.snapshot_id), added):
         raise InvalidArgumentError(
-            f"{subject}: it restored or carried {len(met)} data files with older numbers, such as {met[0].file_path}, "
-            "of which deletes took rows. As new ones they would escape those deletes. Nothing was changed. Append the "
-            f"rows that the snapshot has: scan(snapshot_id={picked.snapshot_id})."
+            f"{subject}: it restored or carried {len(met)} data files with older sequence numbers, such as "
+            f"{met[0].file_path}, whose rows are partly deleted. As new files they would not be affected by those "
+            f"deletes. Nothing was changed. Append the rows of the snapshot: scan(snapshot_id={picked.snapshot_id})."
         )
     return tuple(added)
 
@@ -190,10 +192,10 @@ def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
         summary = _summary(snapshot)
         if str(picked.snapshot_id) in (str(snapshot.snapshot_id), summary.get(_SOURCE)):
             by = "" if snapshot.snapshot_id == picked.snapshot_id else f", by snapshot {snapshot.snapshot_id}"
-            raise InvalidArgumentError(f"snapshot {picked.snapshot_id} is in the history of {branch!r} already{by}.")
+            raise InvalidArgumentError(f"snapshot {picked.snapshot_id} is already in the history of {branch!r}{by}.")
         if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(_PUBLISHED_WAP_ID)):
             raise InvalidArgumentError(
-                f"the WAP id {wap_id!r} was published to {branch!r} already, by snapshot {snapshot.snapshot_id}."
+                f"the WAP id {wap_id!r} was already published to {branch!r}, by snapshot {snapshot.snapshot_id}."
             )
 
 
@@ -202,9 +204,9 @@ def _check_history_tells(picked: Snapshot, head: SnapshotView, branch: str) -> N
     expired."""
     if is_cut_after(head, picked.sequence_number or 0):
         raise InvalidArgumentError(
-            f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}: snapshots that the branch got since "
-            "have expired, so it is not known whether it was published, and its rows may be there already. Nothing "
-            "was changed. Look for its rows in the branch, and append those that it lacks."
+            f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}: later snapshots of the branch "
+            "have expired, so it is unknown whether one of them published it. Nothing was changed. Check which of "
+            "its rows the branch has, and append the others."
         )
 
 

@@ -136,7 +136,7 @@ class TableConsumers:
         for a position before the recorded one: drop the consumer to read changes again.
         """
         if not _NAME.fullmatch(name):
-            raise InvalidArgumentError(f"consumer {name!r}: a name has letters, digits, '_', '-' and '.'.")
+            raise InvalidArgumentError(f"consumer {name!r}: a name consists of letters, digits, '_', '-' and '.'.")
         applied = _head_id(self._iceberg.metadata, self._branch) if snapshot_id is None else snapshot_id
         advanced = Consumer(name, self._branch, applied, time.time_ns() // 1_000_000)
 
@@ -195,7 +195,8 @@ def _check_advance(metadata: TableMetadata, advanced: Consumer) -> None:
     if unread is None:
         raise SnapshotNotFoundError(
             f"snapshot {advanced.snapshot_id} is not in the history of branch {advanced.branch!r}, so consumer "
-            f"{advanced.name!r} cannot be there. Nothing was changed. `history()` lists the snapshots of the branch."
+            f"{advanced.name!r} cannot be moved to it. Nothing was changed. `history()` lists the snapshots of the "
+            "branch."
         )
     known = next((each for each in consumers_of(metadata) if each.name == advanced.name), None)
     if known is None:
@@ -203,12 +204,13 @@ def _check_advance(metadata: TableMetadata, advanced: Consumer) -> None:
     if known.branch != advanced.branch:
         raise InvalidArgumentError(
             f"consumer {known.name!r} reads branch {known.branch!r}, not {advanced.branch!r}. Nothing was changed. "
-            "Drop it first, or use another name."
+            "Drop the consumer first, or use another name."
         )
     if any(snapshot.snapshot_id == known.snapshot_id for snapshot in unread):
         raise InvalidArgumentError(
-            f"consumer {known.name!r} is at snapshot {known.snapshot_id} and cannot go back to "
-            f"{advanced.snapshot_id}. Nothing was changed. Drop it and advance it again to read changes twice."
+            f"consumer {known.name!r} is at snapshot {known.snapshot_id} and cannot move back to "
+            f"{advanced.snapshot_id}. Nothing was changed. To read changes twice, drop the consumer and advance it "
+            "again."
         )
 
 

@@ -29,8 +29,8 @@ def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetentio
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         if MAIN_BRANCH in table.metadata.refs:
             raise CommitConflictError(
-                f"another commit gave {'.'.join(table.name())} a snapshot meanwhile. Nothing was changed. Run the "
-                "statement again."
+                f"another commit added a snapshot to {'.'.join(table.name())} concurrently. Nothing was changed. Run "
+                "the statement again."
             )
         check_free_name(table, name, SnapshotRefType.BRANCH)
         # PyIceberg's catalogs accept no requirement on another branch for a table without snapshots.

@@ -46,12 +46,12 @@ def refuse_rows_that_do_not_fit(
 def _refuse_nulls(made_in: SnapshotView, data_files: Sequence[DataFile], now: Schema, table: str) -> None:
     for field in newly_required(made_in.schema, now):
         name = made_in.schema.find_column_name(field.field_id)
-        assert name is not None, "the column was optional then"
+        assert name is not None, "the column was optional at that time"
         tasks = plan_scan(made_in, IsNull(term=Reference(name)), data_files=data_files).tasks
         if next(read_tables(tasks, ReadContext.of(made_in, [name])), None) is not None:
             raise InvalidArgumentError(
-                f"rows of snapshot {_id(made_in)} have no value in {field.name!r}, which {table} requires by now. "
-                "Nothing was changed. Read the snapshot, and append the rows that fit."
+                f"rows of snapshot {_id(made_in)} have no value in {field.name!r}, which {table} now requires. "
+                "Nothing was changed. Read the snapshot, and append the valid rows."
             )
 
 
@@ -72,9 +72,9 @@ def refuse_rows_that_break_checks(
         example = _broken_row(check, view, data_files)
         if example is not None:
             raise InvalidArgumentError(
-                f"rows of snapshot {_id(made_in)} break the CHECK constraint {check.name!r} of {table}, "
-                f"{check.condition}, such as one with {example}. Nothing was changed. Read the snapshot, and append "
-                "the rows that fit."
+                f"rows of snapshot {_id(made_in)} violate the CHECK constraint {check.name!r} of {table}, "
+                f"{check.condition}, for example one with {example}. Nothing was changed. Read the snapshot, and "
+                "append the valid rows."
             )
 
 

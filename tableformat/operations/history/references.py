@@ -178,8 +178,8 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
     line = [snapshot.snapshot_id for snapshot in ancestors(metadata, snapshot_by_id(metadata, head.snapshot_id))]
     if target_id not in line:
         raise InvalidArgumentError(
-            f"snapshot {target_id} is no ancestor of {head.snapshot_id}, the head of {branch!r}. "
-            "Start a branch there instead: create_branch(name, snapshot_id)."
+            f"snapshot {target_id} is not an ancestor of {head.snapshot_id}, the head of {branch!r}. Create a branch "
+            "at it instead: create_branch(name, snapshot_id)."
         )
     undone = frozenset(line[: line.index(target_id)])
     moved = head.model_copy(update={"snapshot_id": target_id})
@@ -242,13 +242,13 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
     target_id = _ref_named(metadata, to).snapshot_id
     head = metadata.refs.get(branch)
     if head is not None and head.snapshot_ref_type != SnapshotRefType.BRANCH:
-        raise InvalidArgumentError(f"{branch!r} is a tag: only branches move.")
+        raise InvalidArgumentError(f"{branch!r} is a tag; only branches can be moved.")
     _refuse_publish_target(iceberg, branch)
     line = [snapshot.snapshot_id for snapshot in ancestors(metadata, snapshot_by_id(metadata, target_id))]
     if head is not None and head.snapshot_id not in line:
         raise InvalidArgumentError(
-            f"branch {branch!r} cannot be moved forward to {to!r}: its snapshot {head.snapshot_id} is no ancestor of "
-            f"{target_id}. set_current_snapshot() moves a branch to any snapshot."
+            f"branch {branch!r} cannot be moved forward to {to!r}: its snapshot {head.snapshot_id} is not an "
+            f"ancestor of {target_id}. set_current_snapshot() moves a branch to any snapshot."
         )
     _move(iceberg, branch, target_id)
 
@@ -264,7 +264,7 @@ def move_to_child(
     sources = published_to(iceberg.metadata, branch)
     if sources:
         raise InvalidArgumentError(
-            f"branch {branch!r} is what branch {sources[0]!r} is published to, so only appends are committed to it."
+            f"branch {branch!r} is the publish target of branch {sources[0]!r}, so it accepts only appends."
         )
     head = iceberg.metadata.refs.get(branch)
     moved = _ref(snapshot.snapshot_id, SnapshotRefType.BRANCH, None)
@@ -336,14 +336,14 @@ def at_most_one(**choices: Any) -> None:
     """Raise InvalidArgumentError if more than one of the named arguments was given."""
     given = [name for name, value in choices.items() if value is not None]
     if len(given) > 1:
-        raise InvalidArgumentError(f"give one of {', '.join(given)}, not several: each chooses a snapshot.")
+        raise InvalidArgumentError(f"pass only one of {', '.join(given)}: each chooses a snapshot.")
 
 
 def exactly_one(**choices: Any) -> None:
     """Raise InvalidArgumentError if none or more than one of the named arguments was given."""
     at_most_one(**choices)
     if all(value is None for value in choices.values()):
-        raise InvalidArgumentError(f"give one of {', '.join(choices)}: it chooses the snapshot.")
+        raise InvalidArgumentError(f"pass one of {', '.join(choices)} to choose the snapshot.")
 
 
 def commit_updates(
@@ -402,8 +402,8 @@ def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirem
             requirement.validate(metadata)
     except CommitFailedException as error:
         raise CommitConflictError(
-            f"another commit changed {'.'.join(iceberg.name())} meanwhile: {error}. Nothing was changed. Refresh the "
-            "handle and try again."
+            f"another commit changed {'.'.join(iceberg.name())} concurrently: {error}. Nothing was changed. Refresh "
+            "the handle and try again."
         ) from error
 
 
@@ -433,8 +433,8 @@ def _refuse_publish_target(iceberg: IcebergTable, branch: str) -> None:
     sources = published_to(newest_of(iceberg).metadata, branch)
     if sources:
         raise InvalidArgumentError(
-            f"branch {branch!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {branch!r}) "
-            "converts deletes and moves it."
+            f"branch {branch!r} is the publish target of branch {sources[0]!r}. Move it with publish({sources[0]!r}, "
+            f"{branch!r}), which also converts deletes."
         )
 
 
@@ -456,7 +456,7 @@ def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
 def _ref_named(metadata: TableMetadata, name: str) -> SnapshotRef:
     ref = metadata.refs.get(name)
     if ref is None:
-        raise SnapshotNotFoundError(f"no branch or tag {name!r}.{nearest_hint(name, metadata.refs)}")
+        raise SnapshotNotFoundError(f"the table has no branch or tag {name!r}.{nearest_hint(name, metadata.refs)}")
     return ref
 
 

@@ -37,7 +37,7 @@ class Merge(Generic[Outcome]):
 
     def __repr__(self) -> str:
         count = len(self._statement.clauses)
-        return f"Merge(on={self._statement.on!r}, {count} clauses): nothing is done before execute()"
+        return f"Merge(on={self._statement.on!r}, {count} clauses): call execute() to run it"
 
     def when_matched_update(self, updates: Mapping[str, Any], predicate: str | None = None) -> Self:
         """Set columns of matching target rows to new values. Columns of the key cannot change.
@@ -126,7 +126,9 @@ class Merge(Generic[Outcome]):
         2
         """
         if not self._statement.clauses:
-            raise InvalidArgumentError("a merge has at least one clause: call when_matched_update_all() or its like.")
+            raise InvalidArgumentError(
+                "a merge needs at least one clause: call when_matched_update_all() or a similar method."
+            )
         return self._run(self._statement, dry_run)
 
     def _with(
@@ -143,11 +145,11 @@ class Merge(Generic[Outcome]):
             when=when, action=action, predicate=predicate, updates=dict(updates or {}), except_columns=left_out
         )
         if updates is not None and not updates:
-            raise InvalidArgumentError(f"updates of {clause.name} name at least one column and its value.")
+            raise InvalidArgumentError(f"updates of {clause.name} must set at least one column.")
         if any(earlier.predicate is None for _, earlier in self._statement.of(when)):
             raise InvalidArgumentError(
-                f"{clause.name} never applies: an earlier {when.value} clause has no predicate and takes every such "
-                "row. Give that one last, or a predicate."
+                f"{clause.name} never applies: an earlier {when.value} clause has no predicate and applies to all of "
+                "these rows. Put that clause last, or add a predicate to it."
             )
         if predicate is not None:
             row_expression(predicate, where=f"the predicate of {clause.name}")

@@ -64,10 +64,11 @@ class MergeStatement:
         aliases = (self.source_alias.lower(), self.target_alias.lower())
         if not all(aliases) or aliases[0] == aliases[1]:
             raise InvalidArgumentError(
-                f"source_alias and target_alias are two names, not {self.source_alias!r} and {self.target_alias!r}."
+                f"source_alias and target_alias must be two different names, not {self.source_alias!r} and "
+                f"{self.target_alias!r}."
             )
         if not self.on:
-            raise InvalidArgumentError("on= names the columns by which rows match, or is SQL text: on=['id'].")
+            raise InvalidArgumentError("on= must be a list of the columns by which rows match, or SQL text: on=['id'].")
 
     def of(self, when: When) -> tuple[tuple[int, MergeClause], ...]:
         """The clauses for such rows, with their positions in the statement."""

@@ -136,13 +136,13 @@ def _all_columns(sides: Sides, clause: MergeClause) -> list[str]:
         return names
     if changed := [name for name in names if name in sides.key and sides.equal_columns.get(name) != name]:
         raise InvalidArgumentError(
-            f"{clause.name} would change {', '.join(map(repr, changed))}, which {_STAYS} Put it into on=, or leave it "
-            "out with except_cols=."
+            f"{clause.name} would change {', '.join(map(repr, changed))}, which {_STAYS} Add it to on=, or exclude "
+            "it with except_cols=."
         )
     return [name for name in names if name not in sides.key]
 
 
-_STAYS = "is part of the key and stays as it is: the row might meet another one with that key."
+_STAYS = "is part of the key and cannot be changed: another row may already have the new key."
 
 
 def _check_names(sides: Sides, clause: MergeClause) -> None:

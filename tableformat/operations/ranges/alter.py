@@ -83,9 +83,9 @@ class PlannedAlteration(PlannedChange):
             some = ", ".join(data.file_path for data in files.straddling[:3])
             dropped = ", ".join(map(before.text, altered.dropped[:3]))
             raise InvalidArgumentError(
-                f"{len(files.straddling)} data files have rows inside and outside of {dropped} ({some}), which "
-                "takes a range delete. Nothing was changed. Compaction divides such files at the borders; "
-                "metadata_only=False deletes the rows now."
+                f"{len(files.straddling)} data files have rows both inside and outside {dropped} ({some}), so a "
+                "range delete is required. Nothing was changed. Either compact first, which splits these files at "
+                "range boundaries, or pass metadata_only=False to delete the rows now."
             )
         after = to_property(altered.defined)
         text = head.metadata.properties.get(RANGE_PARTITIONS)
@@ -144,9 +144,10 @@ def _check_may_leave_ranges(iceberg: IcebergTable) -> None:
     allowed = blind_deletes(iceberg.metadata.properties)
     if allowed != BLIND_DELETES_DEFAULT:
         raise InvalidArgumentError(
-            f"data files of {'.'.join(iceberg.name())} lie on both sides of a border, so that the rows between would "
-            f"go by a range delete, which the table property {BLIND_DELETES}={allowed!r} forbids. Nothing was changed. "
-            "delete() the rows first, which finds them; or compact, which divides files at borders."
+            f"data files of {'.'.join(iceberg.name())} have rows on both sides of a range boundary. Removing these "
+            f"rows requires a range delete, which the table property {BLIND_DELETES}={allowed!r} forbids. Nothing "
+            "was changed. Delete the rows first with delete(), which finds them; or compact, which splits files at "
+            "range boundaries."
         )
 
 
@@ -163,8 +164,8 @@ def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPart
     defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     if defined is None:
         raise InvalidArgumentError(
-            f"table {'.'.join(iceberg.name())} has no range partitions: all of its key space exists. They are given to "
-            "create_table(range_partitions=...), or to range_partitions.define(...) later."
+            f"table {'.'.join(iceberg.name())} has no range partitions, so it accepts rows with any key. Define "
+            "range partitions with create_table(range_partitions=...), or later with range_partitions.define(...)."
         )
     return defined
 

@@ -56,8 +56,8 @@ class _PlannedDefinition(PlannedChange):
         del attempt
         if RANGE_PARTITIONS in head.metadata.properties:
             raise InvalidArgumentError(
-                f"table {'.'.join(self._iceberg.name())} has range partitions already. Nothing was changed. "
-                "range_partitions.alter(add=, drop=, split=, merge=) changes them."
+                f"table {'.'.join(self._iceberg.name())} already has range partitions. Nothing was changed. Change "
+                "them with range_partitions.alter(add=, drop=, split=, merge=)."
             )
         schema = head.metadata.schema()
         defined = define(self._given, schema)

@@ -127,7 +127,7 @@ def _filters_of(snapshot: Snapshot) -> list[BooleanExpression] | None:
     """The recorded filters; None if the snapshot recorded none."""
     if not _records_deletes(snapshot):
         return None
-    assert snapshot.summary is not None, "it has the record"
+    assert snapshot.summary is not None, "the record exists"
     found = json.loads(snapshot.summary.additional_properties[DELETE_FILTERS])
     return None if found is None else [BooleanExpression.model_validate(each) for each in found]
 

@@ -74,9 +74,11 @@ class PlannedRetirement(PlannedAlteration):
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         assert self.tag is not None, "a retirement has a tag"
-        assert self.altered is not None, "asked after the change"
+        assert self.altered is not None, "used only after the change"
         if head.snapshot is None:
-            raise InvalidArgumentError("the branch has no snapshot, so there is nothing to keep: drop() does the same.")
+            raise InvalidArgumentError(
+                "the branch has no snapshot, so there are no rows to retain. Use drop() instead."
+            )
         updates, requirements = super().beside(head, snapshot)
         text = retired_text(self.altered.defined.key, self._branch, self.altered.dropped, snapshot.timestamp_ms)
         record = SetPropertiesUpdate(updates={RETIRED_PREFIX + self.tag: text})
@@ -178,9 +180,9 @@ class _PlannedRestoration(PlannedChange):
         sources = published_to(metadata, self._branch)
         if sources:
             raise InvalidArgumentError(
-                f"branch {self._branch!r} is what branch {sources[0]!r} is published to, so only rows that are new are "
-                f"committed to it. Nothing was changed. Restore {self._tag!r} on {sources[0]!r} and publish it, or "
-                f"remove the table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
+                f"branch {self._branch!r} is the publish target of branch {sources[0]!r}, so it accepts only new "
+                f"rows. Nothing was changed. Restore {self._tag!r} on {sources[0]!r} and publish it, or remove the "
+                f"table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
             )
 
     def _retirement(self, kept: SnapshotView) -> Snapshot:
@@ -198,25 +200,25 @@ class _PlannedRestoration(PlannedChange):
         """RP-13: raise InvalidArgumentError if the caller must decide, or if deletes cannot be applied."""
         if self._deletes is None and not later.is_complete:
             raise InvalidArgumentError(
-                f"snapshots since {self._tag!r} was retired have expired, so it is not known which deletes were "
-                "committed since. Nothing was changed. Restore it with deletes='ignore'."
+                f"snapshots committed since {self._tag!r} was retired have expired, so later deletes are unknown. "
+                "Nothing was changed. Restore it with deletes='ignore'."
             )
         if self._deletes is None and later.snapshots_count:
             raise InvalidArgumentError(
-                f"{later.snapshots_count} deletes that may concern {self._tag!r} were committed since it was retired. "
-                "Nothing was changed. Restore it with deletes='apply' to delete their rows from it as well, or with "
-                "deletes='ignore' to bring back all of its rows."
+                f"{later.snapshots_count} deletes that may affect {self._tag!r} were committed since it was retired. "
+                "Nothing was changed. Restore it with deletes='apply' to apply them to the restored rows, or with "
+                "deletes='ignore' to restore all of its rows."
             )
         if self._deletes == "apply" and not later.is_complete:
             raise InvalidArgumentError(
-                f"snapshots since {self._tag!r} was retired have expired, so their deletes cannot be applied. Nothing "
-                "was changed. Restore it with deletes='ignore' and delete again."
+                f"snapshots committed since {self._tag!r} was retired have expired, so their deletes cannot be "
+                "applied. Nothing was changed. Restore it with deletes='ignore' and delete the rows again."
             )
         if self._deletes == "apply" and later.unknown:
             raise InvalidArgumentError(
-                f"{len(later.unknown)} of {later.snapshots_count} deletes since {self._tag!r} was retired recorded no "
-                f"condition, such as snapshot {later.unknown[0].snapshot_id}, so they cannot be applied. Nothing was "
-                "changed. Restore it with deletes='ignore' and delete again."
+                f"{len(later.unknown)} of {later.snapshots_count} deletes since {self._tag!r} was retired have no "
+                f"recorded condition, such as snapshot {later.unknown[0].snapshot_id}, so they cannot be applied. "
+                "Nothing was changed. Restore it with deletes='ignore' and delete the rows again."
             )
 
     def _by_position(
@@ -251,9 +253,9 @@ class _PlannedRestoration(PlannedChange):
         retired_on = json.loads(head.metadata.properties[RETIRED_PREFIX + self._tag])["branch"]
         if retired_on != self._branch:
             raise InvalidArgumentError(
-                f"{self._tag!r} was retired on branch {retired_on!r}, and the history of {self._branch!r} does not "
-                f"lead to it, so nobody knows whether {self._branch!r} still has the rows. Nothing was changed. "
-                f"Restore it on {retired_on!r}, or read the tag and append the rows that are missing."
+                f"{self._tag!r} was retired on branch {retired_on!r}, which is not in the history of "
+                f"{self._branch!r}, so it is unknown whether {self._branch!r} still has the rows. Nothing was "
+                f"changed. Restore it on {retired_on!r}, or read the tag and append the missing rows."
             )
         return True
 
@@ -275,12 +277,14 @@ def _retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPar
     if text is None:
         names = [name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX)]
         raise SnapshotNotFoundError(
-            f"nothing was retired under the tag {tag!r}. Nothing was changed.{nearest_hint(tag, names)} "
+            f"the tag {tag!r} has no retired range. Nothing was changed.{nearest_hint(tag, names)} "
             "range_partitions.list() shows the tags of retired ranges."
         )
     value: dict[str, Any] = json.loads(text)
     if value["field-ids"] != list(defined.key.field_ids):
-        raise InvalidArgumentError(f"what was retired under {tag!r} was of other range columns than the table has now.")
+        raise InvalidArgumentError(
+            f"the range retired under {tag!r} has other range columns than the table now has. Nothing was changed."
+        )
     return [range_from_json(defined.key, each) for each in value["ranges"]]
 
 
@@ -291,9 +295,8 @@ def _refuse_existing(tag: str, defined: DefinedPartitions, ranges: Sequence[Rang
         each, bound = clash
         part = defined.text(Range(max(each.lower, bound.lower), min(each.upper, bound.upper)))
         raise InvalidArgumentError(
-            f"{defined.text(each)} of the tag {tag!r} cannot be restored: {defined.text(bound)} exists already. "
-            f"Nothing was changed. Drop or retire {part} first, or keep it and append the rows that "
-            f"scan(tag={tag!r}) reads."
+            f"{defined.text(each)} of the tag {tag!r} cannot be restored: {defined.text(bound)} already exists. "
+            f"Nothing was changed. Either drop or retire {part} first, or append the rows from scan(tag={tag!r})."
         )
 
 

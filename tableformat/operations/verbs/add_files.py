@@ -53,14 +53,15 @@ def add_files(
     `partitions` has, for each file, the values of columns in the name of its directory, as text.
     """
     if isinstance(file_paths, str):
-        raise InvalidArgumentError(f"file_paths is a list of locations: file_paths=[{file_paths!r}].")
+        raise InvalidArgumentError(f"file_paths must be a list of locations: file_paths=[{file_paths!r}].")
     if partitions is not None and len(partitions) != len(file_paths):
         raise InvalidArgumentError(
-            f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
+            f"partitions has {len(partitions)} values for {len(file_paths)} files; pass one for each file, {{}} for "
+            "none."
         )
     file_paths = [location_of_existing(path or os.curdir) for path in file_paths]
     if len(set(map(place_of, file_paths))) != len(file_paths):
-        raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
+        raise InvalidArgumentError("file_paths contains a file twice. Nothing was changed.")
     draft.begin_verb()
     draft.name_columns()
     if check_duplicate_files:
@@ -92,8 +93,8 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
 
     if present := among(file.file_path for file in live_data_files(draft.view)):
         raise AlreadyExistsError(
-            f"{', '.join(present[:3])}: in table {draft.name} already. Nothing was changed; leave out what the table "
-            "has."
+            f"{', '.join(present[:3])}: already in table {draft.name}. Nothing was changed. Remove these files from "
+            "the call."
         )
     last_named: dict[str, Snapshot] = {}
     for snapshot, paths in named_since(draft.view, 0):
@@ -102,8 +103,8 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
     if rewritten:
         raise AlreadyExistsError(
             f"{', '.join(rewritten[:3])}: in table {draft.name} until snapshot "
-            f"{last_named[rewritten[0]].snapshot_id}, which may have written its rows to other files. Nothing was "
-            "changed. Leave it out; check_duplicate_files=False adds its rows once more."
+            f"{last_named[rewritten[0]].snapshot_id}, which may have rewritten its rows to other files. Nothing was "
+            "changed. Remove the file from the call, or pass check_duplicate_files=False to add its rows again."
         )
 
 
@@ -128,24 +129,24 @@ def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[i
     stated: dict[int, Any] = {}
     for name, text in values.items():
         if name not in places:
-            by = ", ".join(each for each in places if each is not None) or "no column as it is"
+            by = ", ".join(each for each in places if each is not None) or "no unchanged column"
             raise InvalidArgumentError(
-                f"{path} has {name}={text} in its directory, and {draft.name} is partitioned by {by}. Nothing was "
-                "changed. Partition the table by the same columns, or append the rows."
+                f"{path} has {name}={text} in its directory name, but {draft.name} is partitioned by {by}. Nothing "
+                "was changed. Partition the table by the same columns, or append the rows."
             )
         column = schema.find_field(name)
         assert isinstance(column.field_type, PrimitiveType), "partition columns are primitive"
         if text is not None and not isinstance(text, str):
             raise InvalidArgumentError(
-                f"{path}: partitions says that {name} is {shown(text)}, and values of directories are text. Nothing "
-                "was changed."
+                f"{path}: in partitions, the value of {name} is {shown(text)}, but directory values must be text. "
+                "Nothing was changed."
             )
         try:
             stated[places[name]] = None if text is None else value_of_text(text, column.field_type)
         except ValueError as error:
             raise InvalidArgumentError(
-                f"{path}: {text!r} is no value of the column {name!r}, which is a {column.field_type}. Nothing was "
-                "changed."
+                f"{path}: {text!r} is not a valid value for the column {name!r}, which is a {column.field_type}. "
+                "Nothing was changed."
             ) from error
     return stated
 
@@ -156,15 +157,15 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     io = draft.view.io
     size = size_bytes(io, path)
     if size is None:
-        raise InvalidArgumentError(f"there is no file {path}. Nothing was changed.")
+        raise InvalidArgumentError(f"the file {path} does not exist. Nothing was changed.")
     local = local_path(actual_location(io, path))
     if local is not None and os.path.isdir(local):
-        raise InvalidArgumentError(f"{path} is a directory. Nothing was changed; name the files in it.")
+        raise InvalidArgumentError(f"{path} is a directory. Nothing was changed. Pass the files in it.")
     try:
         found = AddedFile.read(io, path, draft.view.metadata)
         partition = _partition(draft, found, stated)
     except pa.ArrowInvalid as error:
-        raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
+        raise CorruptFileError(path, f"it is not a Parquet file ({error}).") from error
     except REFUSALS as error:
         raise _none_of_the_table(draft, path, error) from error
     metrics = found.metrics(draft.schema, draft.context.metrics_modes)
@@ -187,8 +188,8 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
 def _none_of_the_table(draft: Draft, path: str, error: Exception) -> InvalidArgumentError:
     told = str(error).rstrip(".")
     return InvalidArgumentError(
-        f"{path} cannot be added to {draft.name}: {told}. Nothing was changed. Files need the table's columns and "
-        "types, and rows of one partition; append the rows otherwise."
+        f"{path} cannot be added to {draft.name}: {told}. Nothing was changed. A file must have the columns and "
+        "types of the table, and rows of one partition. Append the rows instead."
     )
 
 
@@ -197,9 +198,9 @@ def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:
     proleptic Gregorian calendar (SP-49)."""
     if has_julian_dates(found.footer):
         raise InvalidArgumentError(
-            f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
-            "before 1582-10-15, times before 1900, would be other ones in the table. Nothing was changed. Read the "
-            "file by Spark and append its rows."
+            f"{path} cannot be added to {draft.name}: Spark wrote its dates in the Julian calendar, so dates before "
+            "1582-10-15 and times before 1900 would change their values. Nothing was changed. Read the file with "
+            "Spark and append its rows."
         )
 
 
@@ -215,11 +216,11 @@ def _refuse_false_marker(draft: Draft, data: DataFile) -> None:
             rows.add([column.combine_chunks() for column in file.read(order, [group]) if column is not None])
     if rows.falls_at is not None:
         raise InvalidArgumentError(
-            f"{data.file_path} cannot be added to {draft.name}: its footer says that its rows are sorted by "
-            f"{', '.join('.'.join(file.leaves[each].path) for each in order)}, and the row at position "
-            f"{rows.falls_at:,} comes before the one above it. Nothing was changed. Write the file without the entry "
-            f"{SORTED_BY.decode()} of its key-value metadata (in pyarrow `replace_schema_metadata()`), or append the "
-            "rows."
+            f"{data.file_path} cannot be added to {draft.name}: its footer claims that its rows are sorted by "
+            f"{', '.join('.'.join(file.leaves[each].path) for each in order)}, but the row at position "
+            f"{rows.falls_at:,} sorts before the previous row. Nothing was changed. Either remove the entry "
+            f"{SORTED_BY.decode()} from the key-value metadata of the file (in pyarrow with "
+            "`replace_schema_metadata()`), or append the rows."
         )
 
 
@@ -230,7 +231,7 @@ def _partition(draft: Draft, found: AddedFile, stated: Mapping[int, Any]) -> tup
     for place, value in stated.items():
         if spec.fields[place].source_id in found.field_ids and values[place] not in (UNDECIDED, value):
             raise InvalidArgumentError(
-                f"its rows have {spec.fields[place].name} = {values[place]!r}, and its directory says {value!r}"
+                f"its rows have {spec.fields[place].name} = {values[place]!r}, but its directory name has {value!r}"
             )
     return tuple(value if value is UNDECIDED else stated.get(place, value) for place, value in enumerate(values))
 
@@ -264,7 +265,7 @@ def _partition_by_rows(
             raise _none_of_the_table(draft, path, error) from error
     values = dict(zip(asked, found, strict=True))
     if wrong := [place for place in asked if place in stated and stated[place] != values[place]]:
-        told = f"its rows have {fields[wrong[0]].name} = {values[wrong[0]]!r}, and its directory says otherwise"
+        told = f"its rows have {fields[wrong[0]].name} = {values[wrong[0]]!r}, but its directory name has another value"
         raise _none_of_the_table(draft, path, InvalidArgumentError(told))
     return tuple(values.get(place, value) for place, value in enumerate(data.partition))
 

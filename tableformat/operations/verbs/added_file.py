@@ -69,7 +69,7 @@ REFUSALS: Final = (ValueError, KeyError, NotImplementedError, OverflowError, Uns
 class Undecided(Enum):
     """The footer does not determine the partition of the rows."""
 
-    UNDECIDED = "the rows tell"
+    UNDECIDED = "the rows decide"
 
 
 UNDECIDED: Final = Undecided.UNDECIDED
@@ -144,7 +144,8 @@ class AddedFile:
             return None
         if not field.transform.preserves_order:
             raise InvalidArgumentError(
-                f"bounds do not tell the partition of its rows by {field.name}, which is {field.transform}"
+                f"the partition of its rows by {field.name}, which is {field.transform}, cannot be derived from its "
+                "bounds"
             )
         lower, upper = (bounds.get(field.source_id) for bounds in (whole.lower_bounds, whole.upper_bounds))
         # Bounds do not include NaN, and zero has two signs.
@@ -168,11 +169,11 @@ class AddedFile:
         names = min((list(_misnamed(self.columns, schema.fields)) for schema in schemas), key=len)
         if names:
             why = (
-                "its field ids are those of other columns"
+                "their field ids belong to other columns"
                 if self.has_own_ids
-                else f"in files without field ids that names another column, or one that was dropped ({NAME_MAPPING})"
+                else f"in files without field ids these names belong to other or dropped columns ({NAME_MAPPING})"
             )
-            raise InvalidArgumentError(f"it has {', '.join(map(repr, names))}, and {why}")
+            raise InvalidArgumentError(f"it has the columns {', '.join(map(repr, names))}, but {why}")
 
     def _check_years(self, schema: Schema) -> None:
         """Raise InvalidArgumentError for days before the year 1 or after 9999, which Python cannot represent."""
@@ -183,7 +184,7 @@ class AddedFile:
                 if unit and field_id in bounds and isinstance(field.field_type, PrimitiveType):
                     value = from_bound(bounds[field_id], field.field_type, location=self.path)
                     if not _FIRST_DAY <= value // unit <= _LAST_DAY:
-                        raise InvalidArgumentError(f"column {field.name!r} has a value of no year from 1 to 9999")
+                        raise InvalidArgumentError(f"column {field.name!r} has a value outside the years 1 to 9999")
 
 
 def _refuse_types(footer: pq.FileMetaData, columns: pa.Schema, format_version: int) -> None:
@@ -196,7 +197,7 @@ def _refuse_types(footer: pq.FileMetaData, columns: pa.Schema, format_version: i
     refused |= {leaf.path: "INT96" for leaf in leaves if leaf.physical_type == "INT96"}
     if refused:
         told = ", ".join(f"{path!r} as {kind}" for path, kind in refused.items())
-        raise InvalidArgumentError(f"it stores {told}, which Iceberg does not have in data files")
+        raise InvalidArgumentError(f"it stores {told}, which Iceberg does not support in data files")
 
 
 def _leaf_types(path: str, kind: pa.DataType, format_version: int) -> Iterator[tuple[str, pa.DataType]]:

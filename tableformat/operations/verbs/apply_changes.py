@@ -57,14 +57,14 @@ def apply_changes(
         _check_row_events(on_refused, missing)
     elif key != TABLE_KEY:
         raise InvalidArgumentError(
-            f"key={key!r}: events are about the rows with their key ({TABLE_KEY!r}), or with None about one row that "
-            "is equal in all columns. Nothing was written."
+            f"key={key!r} is not supported: events identify rows by their key ({TABLE_KEY!r}), or with None by all "
+            "columns. Nothing was written."
         )
     elif not draft.has_key:
         raise InvalidKeyError(
-            f"table {draft.name} has no key, so an event does not say which of several equal rows it is about. Nothing "
-            "was written. apply_changes(..., key=None) takes one equal row for each delete, whose events have all "
-            "columns; or name the columns that identify a row with set_key([...])."
+            f"table {draft.name} has no key, so an event does not identify one of several equal rows. Nothing was "
+            "written. Either set the columns that identify a row with set_key([...]), or pass apply_changes(..., "
+            "key=None). With key=None, each delete removes one equal row, and events must have all columns."
         )
     column = draft.order.column()
     check_on_stale(on_stale, column, table=draft.name)
@@ -80,13 +80,13 @@ def apply_changes(
 def _refuse_unordered(draft: Draft, column: NestedField, key: str | None, missing: str, envelope: str | None) -> None:
     """CP-71: raise InvalidArgumentError for arguments that do not allow to leave out stale events."""
     cases = (
-        (key is None, "key=None", "an event is about one of several equal rows", "Set a key"),
-        (missing == "keep", "missing='keep'", "a stored row is made of several events", "Give events with all columns"),
+        (key is None, "key=None", "an event applies to one of several equal rows", "Set a key"),
+        (missing == "keep", "missing='keep'", "a stored row combines several events", "Pass events with all columns"),
         (
             envelope is not None,
             f"envelope={envelope!r}",
-            "an image before a delete has the value of the row and not of the event",
-            "Give events with this column of their own",
+            "a before-image has the value of the row, not of the event",
+            "Pass events that have this column themselves",
         ),
     )
     for is_given, given, reason, instead in cases:
@@ -101,8 +101,8 @@ def _check_row_events(on_refused: str, missing: str) -> None:
     for option, value, known in (("on_refused", on_refused, "fail"), ("missing", missing, "error")):
         if value != known:
             raise InvalidArgumentError(
-                f"key=None goes with {option}={known!r} only: a row is known by all its columns, and one event that is "
-                "left out changes what the next one finds. Nothing was written."
+                f"key=None is only supported with {option}={known!r}: a row is identified by all its columns, and "
+                "skipping one event changes which rows the next events match. Nothing was written."
             )
 
 
@@ -111,12 +111,12 @@ def _stage_by_key(draft: Draft, events: ChangeEvents, on_refused: str, missing: 
     lacking = lacking_columns(draft, row_columns)
     if missing == "keep" and on_refused == "divert":
         raise InvalidArgumentError(
-            "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. Nothing "
-            "was written. Give all columns to divert rows."
+            "missing='keep' is only supported with on_refused='fail': rows are completed before they are checked. "
+            "Nothing was written. Pass all columns to divert rows."
         )
     no_key = [name for name in draft.key_names if name not in events.reader.schema.names]
     if no_key:
-        where = "the events that insert, update or delete: they need the columns of the key"
+        where = "the events that insert, update or delete: they must have the key columns"
         stage_truncates(draft, events, UnknownColumnError(no_key[0], row_columns, where=where))
         return
     column = draft.order.column()

@@ -63,7 +63,7 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
         return
     if mode in ("range", "equality"):
         raise InvalidPredicateError(
-            f"{filter_text(expression)} cannot be written with mode={mode!r}: {_REASONS[mode]} Use mode='auto' or "
+            f"{filter_text(expression)} does not support mode={mode!r}: {_REASONS[mode]} Use mode='auto' or "
             "mode='scan'."
         )
     delete_matching(draft, expression)
@@ -71,8 +71,11 @@ def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: b
 
 
 _REASONS: Final = {
-    "range": "it must pin columns to values and limit at most one more to an interval, none of them floating point.",
-    "equality": "it must pin every column that it names to values, none of them floating point.",
+    "range": (
+        "it must compare columns with values, and limit at most one more column to an interval; floating point "
+        "columns are not allowed."
+    ),
+    "equality": "it must compare each of its columns with values; floating point columns are not allowed.",
 }
 
 

@@ -67,9 +67,9 @@ def stage_ordered_deletes(draft: Draft, keys: pa.Table, order: NestedField) -> N
         return
     if blind_deletes(draft.view.metadata.properties) == BLIND_OFF:
         raise InvalidArgumentError(
-            f"{draft.name} has an order column ({ORDER_COLUMN}) and {BLIND_DELETES}={BLIND_OFF!r}: a delete could not "
-            f"keep its value of {order.name!r}, and older rows would come back. Nothing was written. "
-            f"set_properties({{{BLIND_DELETES!r}: 'equality'}}) lets it be kept."
+            f"{draft.name} has an order column ({ORDER_COLUMN}) and {BLIND_DELETES}={BLIND_OFF!r}: a delete could "
+            f"not store its value of {order.name!r}, so older rows would reappear. Nothing was written. Allow it "
+            f"with set_properties({{{BLIND_DELETES!r}: 'equality'}})."
         )
     check_others_read_it(draft, keys.drop_columns([order.name]))
     draft.order.deletes.append(keys)
@@ -85,8 +85,8 @@ def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:
         if isinstance(column_type, FixedType) and pc.count_distinct(prefixes[name], mode="all").as_py() > 1:
             raise UnsupportedFeatureError(
                 f"prefixes with several values of column {name!r}, a {column_type}, cannot be written as equality "
-                "deletes: Iceberg's Java library would apply one of them only. Give one prefix at a time, or let the "
-                f"table property {PREFIX_ENCODING} be 'range' and convert deletes before others read."
+                "deletes: Iceberg's Java library would apply only one of them. Pass one prefix at a time. Or set the "
+                f"table property {PREFIX_ENCODING} to 'range', and convert deletes before others read the table."
             )
 
 
@@ -95,7 +95,7 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
     key = draft.key_names
     if isinstance(prefix, Mapping):
         if not all(isinstance(name, str) for name in prefix):
-            raise InvalidArgumentError(f"prefix names its columns by text, not {shown(list(prefix))}.")
+            raise InvalidArgumentError(f"prefix must be keyed by column names, not {shown(list(prefix))}.")
         names = leading_columns(key, tuple(prefix))
         on = KeyColumns.of(draft.schema, draft.key_field_ids[: len(names)])
         columns = {
@@ -104,10 +104,10 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
         }
         return pa.table(columns)
     if isinstance(prefix, str | bytes):
-        raise InvalidArgumentError(f"prefix names its columns: {{{key[0]!r}: {prefix!r}}}.")
+        raise InvalidArgumentError(f"prefix must name its columns: {{{key[0]!r}: {prefix!r}}}.")
     if isinstance(prefix, list | tuple) and any(isinstance(each, str | bytes | Number | date) for each in prefix):
         named = ", ".join(f"{name!r}: {value!r}" for name, value in zip(key, prefix, strict=False))
-        raise InvalidArgumentError(f"prefix names its columns: {{{named}}}.")
+        raise InvalidArgumentError(f"prefix must name its columns: {{{named}}}.")
     table = as_reader(prefix, what="prefix").read_all()
     return table.select(leading_columns(key, table.column_names))
 
@@ -119,7 +119,7 @@ def names_by_now(names: Sequence[str], written: Schema, now: Schema) -> list[str
     for name, current in zip(names, found, strict=True):
         if current is None:
             raise InvalidArgumentError(
-                f"column {name!r}, by which the staged rows replace others, was dropped since they were written. "
-                "Nothing was changed. Stage the rows again."
+                f"column {name!r}, which identifies the rows that the staged rows replace, was dropped after they "
+                "were written. Nothing was changed. Stage the rows again."
             )
     return [name for name in found if name is not None]

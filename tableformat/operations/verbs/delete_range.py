@@ -32,7 +32,7 @@ def delete_range(
     one_of(mode, MODES, option="mode")
     if mode == "range":
         refuse_forbidden(mode, draft.blind_deletes, table=draft.name)
-    check_everything_is_meant(lower, upper, everything=everything, consequence="every row would go")
+    check_everything_is_meant(lower, upper, everything=everything, consequence="every row would be deleted")
     span = span_of_bounds(range_columns(draft, on), _bound(lower, option="lower"), _bound(upper, option="upper"))
     draft.begin_verb()
     if len(span) == 0:
@@ -49,11 +49,11 @@ def check_everything_is_meant(lower: Any, upper: Any, *, everything: bool, conse
     is_unbounded = lower is None and upper is None
     if is_unbounded and not everything:
         raise InvalidArgumentError(
-            f"give lower=, upper= or both; without any {consequence}. Nothing was changed. Say everything=True where "
-            "that is meant."
+            f"pass lower=, upper= or both; without them, {consequence}. Nothing was changed. If you intend this, "
+            "pass everything=True."
         )
     if everything and not is_unbounded:
-        raise InvalidArgumentError("everything=True goes without lower= and upper=. Nothing was changed.")
+        raise InvalidArgumentError("everything=True cannot be combined with lower= or upper=. Nothing was changed.")
 
 
 def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
@@ -61,7 +61,7 @@ def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
     if on is None:
         return KeyColumns.of(draft.schema, draft.key_field_ids)
     if isinstance(on, str):
-        raise InvalidArgumentError(f"on takes a list of columns: on=[{on!r}].")
+        raise InvalidArgumentError(f"on must be a list of columns: on=[{on!r}].")
     return named_columns(draft.schema, on)
 
 
@@ -72,7 +72,7 @@ def named_columns(schema: Schema, on: Sequence[str]) -> KeyColumns:
         if name not in names:
             raise UnknownColumnError(name, names, where="on=")
     if not on:
-        raise InvalidKeyError("on=[] names no column: name those of the range, the most significant first.")
+        raise InvalidKeyError("on=[] is empty. Pass the columns of the range, the most significant first.")
     return KeyColumns.of(schema, [schema.find_field(name).field_id for name in on])
 
 
@@ -81,4 +81,4 @@ def _bound(values: Sequence[Any] | None, *, option: str) -> tuple[Any, ...] | No
         return None
     if isinstance(values, tuple | list):
         return tuple(values)
-    raise InvalidArgumentError(f"{option} is a tuple of leading values: {option}=({values!r},).")
+    raise InvalidArgumentError(f"{option} must be a tuple of leading values: {option}=({values!r},).")

@@ -46,7 +46,7 @@ def spans_of_ranges(draft: Draft, ranges: pa.Table) -> SpanArray:
     key = named_columns(draft.schema, _columns(draft, ranges.column_names))
     lower = _cuts(ranges, key, _LOWER)
     upper = _cuts(ranges, key, _UPPER)
-    _refuse_rows(ranges, (lower.depth == 0) & (upper.depth == 0), "has no bound, so every row would go")
+    _refuse_rows(ranges, (lower.depth == 0) & (upper.depth == 0), "has no bound, so every row would be deleted")
     above = np.asarray(pc.greater(lower.encoded, upper.encoded), np.bool_)
     _refuse_rows(ranges, above, "has a lower bound above its upper bound")
     filled = np.flatnonzero(np.asarray(pc.less(lower.encoded, upper.encoded), np.bool_))
@@ -56,14 +56,16 @@ def spans_of_ranges(draft: Draft, ranges: pa.Table) -> SpanArray:
 def _columns(draft: Draft, names: list[str]) -> list[str]:
     """The columns of the ranges, in the order of the table of ranges."""
     if len(set(names)) < len(names) or not names:
-        raise InvalidArgumentError(f"ranges has the columns {names}: give each bound one column. Nothing was changed.")
+        raise InvalidArgumentError(
+            f"ranges has the columns {names}, but each bound must be one column. Nothing was changed."
+        )
     found: dict[str, None] = {}
     known = [field.name for field in draft.schema.fields]
     for name in names:
         if not name.startswith((_LOWER, _UPPER)):
             raise InvalidArgumentError(
-                f"ranges has a column {name!r}: its columns are bounds, named lower_<column> and upper_<column>, such "
-                f"as {_LOWER}{known[0]} and {_UPPER}{known[0]}. Nothing was changed."
+                f"ranges has a column {name!r}, but its columns must be bounds with names lower_<column> and "
+                f"upper_<column>, such as {_LOWER}{known[0]} and {_UPPER}{known[0]}. Nothing was changed."
             )
         column = name[len(_LOWER) :]
         if column not in known:

@@ -33,7 +33,7 @@ def delete_rows(draft: Draft, *, keys: Any, mode: str = "equality") -> None:
         if name not in names:
             raise UnknownColumnError(name, names, where="the columns of delete_rows")
     if len(set(reader.schema.names)) < len(reader.schema.names):
-        raise InvalidKeyError(f"delete_rows takes each column once, not {', '.join(reader.schema.names)}.")
+        raise InvalidKeyError(f"delete_rows does not accept a column twice: {', '.join(reader.schema.names)}.")
     if not reader.schema.names:
         raise InvalidKeyError("delete_rows needs at least one column; delete(where='true') deletes everything.")
     columns = delete_columns(draft.schema, reader.schema.names)

@@ -54,12 +54,12 @@ def at_most(files: Sequence[RowTask]) -> DeletePart:
 def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
     """The removal of data files whose rows all match."""
     if not files:
-        return DeletePart("nothing", "no data file can hold a row that matches")
+        return DeletePart("nothing", "no data file can contain a matching row")
     rows = sum(each.data_file.record_count for each in files)
     return DeletePart(
         "whole files",
-        f"every row of each data file that can hold a match does match, by its partition or its bounds: {len(files)} "
-        f"with {rows} rows leave the table unopened",
+        f"partition values or bounds show that all rows of these files match: {len(files)} with {rows} rows are "
+        "removed without being opened",
     )
 
 
@@ -92,4 +92,4 @@ def _values_part(draft: Draft, pinned: str, form: BlindForm) -> DeletePart:
         case BlindForm.ENCODED_KEYS:
             return DeletePart("equality delete", f"{pinned} leads {named}, and {PREFIX_ENCODING} is 'equality'")
         case BlindForm.RANGE:
-            return DeletePart("range delete", f"{pinned} leads {named}" if pinned else f"it is all of {named}")
+            return DeletePart("range delete", f"{pinned} leads {named}" if pinned else f"it covers all of {named}")

@@ -82,9 +82,9 @@ def _check_one_match(draft: Draft, sides: Sides, targets: FoundRows, matches: Ma
     (row,) = read_tables([only_rows(task, position)], ReadContext.of(draft.view, names))
     twice = matches.source[repeated[0] : repeated[0] + 2]
     raise DuplicateKeyError(
-        f"{len(np.unique(matches.target[repeated])):,} target rows match several source rows, the first "
-        f"{row.to_pylist()[0]} those at {', '.join(map(str, twice))}, so it is not said which of them counts. Nothing "
-        "was changed. Give one source row for each target row, or narrow on=."
+        f"{len(np.unique(matches.target[repeated])):,} target rows match several source rows, so the result is "
+        f"ambiguous. The first is {row.to_pylist()[0]}, which matches those at {', '.join(map(str, twice))}. Nothing "
+        "was changed. Pass one source row for each target row, or narrow on=."
     )
 
 

@@ -47,4 +47,4 @@ def stage_overwrite(
 def inside_of(where: BooleanExpression, schema: Schema) -> InsideFilter | None:
     """RP-24: the condition that new rows must match; None if every row matches."""
     bound = bind_filter(where, schema)
-    return None if bound is TRUE else InsideFilter(bound, f"what is overwritten, {filter_text(where)}")
+    return None if bound is TRUE else InsideFilter(bound, f"the overwritten rows, {filter_text(where)}")

@@ -58,8 +58,8 @@ def replace_partition(
     defined = draft.context.range_partitions
     if defined is None:
         raise InvalidArgumentError(
-            f"table {draft.name} has no range partitions: all of its key space exists. replace_interval(rows, on=, "
-            "lower=, upper=) replaces an interval of it."
+            f"table {draft.name} has no range partitions, so it accepts rows with any key. Use "
+            "replace_interval(rows, on=, lower=, upper=) to replace an interval."
         )
     ranges = _ranges_of(defined, partition)
     told = f"the partition {defined.text(ranges[0])}" if partition != "default" else "the default partition"
@@ -86,15 +86,15 @@ def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[R
         if found is None:
             names = [defined.text(each) for each in defined.partitions()]
             raise InvalidArgumentError(
-                f"there is no range partition {partition!r}.{nearest_hint(partition, names)} Nothing was changed. "
-                "range_partitions.list() names those that exist."
+                f"the range partition {partition!r} does not exist.{nearest_hint(partition, names)} Nothing was "
+                "changed. range_partitions.list() shows the existing ones."
             )
         return [found]
     ranges = check_whole_partitions(defined, range_of(defined.key, as_bound(partition)))
     if len(ranges) > 1:
         raise InvalidArgumentError(
-            f"{partition!r} is {len(ranges)} range partitions: {', '.join(map(defined.text, ranges[:3]))}, ... Nothing "
-            "was changed. Name one, or replace an interval with replace_interval()."
+            f"{partition!r} covers {len(ranges)} range partitions: {', '.join(map(defined.text, ranges[:3]))}, ... "
+            "Nothing was changed. Pass one of them, or replace an interval with replace_interval()."
         )
     return ranges
 

@@ -47,8 +47,8 @@ def stage_row_events(draft: Draft, events: ChangeEvents) -> None:
     lacking = [name for name in names if name not in row_columns]
     if lacking:
         error = InvalidArgumentError(
-            f"the events lack columns of {draft.name}: {', '.join(lacking)}. "
-            "With key=None a row is known by all of them. Nothing was written. Give whole rows."
+            f"the events lack columns of {draft.name}: {', '.join(lacking)}. With key=None a row is identified by "
+            "all of its columns. Nothing was written. Pass complete rows."
         )
         stage_truncates(draft, events, error)
         return
@@ -206,7 +206,7 @@ def _not_found(
     short = np.flatnonzero(counts < needed)
     row = wanted.slice(int(short[0]), 1).to_pylist()[0]
     return RowNotFoundError(
-        f"{draft.name} lacks rows that the events delete, {len(short):,} different ones. The first is {row}: "
-        f"{needed[short[0]]:,} deleted, {counts[short[0]]:,} stored. Nothing was written. Apply the events in their "
-        "order to a copy of the source as it was before them."
+        f"{draft.name} lacks {len(short):,} different rows that the events delete. The first is {row}: "
+        f"{needed[short[0]]:,} deleted, {counts[short[0]]:,} stored. Nothing was written. Apply the events in order "
+        "to a copy of the source from before these events."
     )

@@ -118,7 +118,7 @@ def _settled(
 
 
 def _orders(part: StagedMessages) -> pa.Table:
-    assert part.orders is not None, "looked at before: the messages state the order column"
+    assert part.orders is not None, "checked earlier: the messages have the order column"
     return part.orders
 
 
@@ -128,9 +128,8 @@ def _place_of_order(draft: Draft, context: WriteContext, order_by: Sequence[str]
     ids = [context.schema.find_field(name).field_id if name in _names(context) else None for name in order_by]
     if column.field_id not in ids:
         raise CommitConflictError(
-            f"the property {ORDER_COLUMN} of {draft.name} was set while rows were written, and they do not state their "
-            f"values of {column.name!r}. Nothing was changed. Write the rows again; a "
-            "stream has to be started again."
+            f"the property {ORDER_COLUMN} of {draft.name} was set while rows were written, but their messages have "
+            f"no value of {column.name!r}. Nothing was changed. Write the rows again; a stream must be restarted."
         )
     return ids.index(column.field_id)
 

@@ -33,8 +33,8 @@ def refuse_ordered_truncate(draft: Draft) -> None:
     column = draft.order.column()
     if column is not None:
         raise InvalidArgumentError(
-            f"a truncate event: {draft.name} compares events by its order column {column.name!r} "
-            f"({ORDER_COLUMN}), and a truncate keeps no value for the keys that it deletes. Nothing was written. "
-            "Write the events before it, delete all rows, and write the events after it; or send a delete event for "
-            "each key."
+            f"truncate events are not supported for {draft.name}: it compares events by its order column "
+            f"{column.name!r} ({ORDER_COLUMN}), and a truncate stores no such value for the keys that it deletes. "
+            "Nothing was written. Write the earlier events, delete all rows, and write the later events. Or send a "
+            "delete event for each key."
         )

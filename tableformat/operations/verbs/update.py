@@ -52,15 +52,15 @@ def _conformed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str]) -> 
         if not expressions:
             raise
         raise SchemaMismatchError(
-            f"{error} Texts in set= are SQL: {expressions}. A date is DATE '2026-01-31', or a value that is no text, "
-            "such as datetime.date(2026, 1, 31)."
+            f"{error} Text in set= is SQL: {expressions}. Write a date as DATE '2026-01-31', or pass a value that is "
+            "not text, such as datetime.date(2026, 1, 31)."
         ) from error
 
 
 def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa.Table]:
     """The SQL expressions by their columns, and one row with the other values."""
     if not given:
-        raise InvalidArgumentError("set names at least one column and its new value: set={'price': 'price * 2'}.")
+        raise InvalidArgumentError("set needs at least one column with its new value: set={'price': 'price * 2'}.")
     names = draft.schema.column_names
     top_level = [field.name for field in draft.schema.fields]
     for name in given:
@@ -69,8 +69,8 @@ def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa
     key = draft.key_names if draft.has_key else ()
     if keys := [name for name in given if name in key]:
         raise InvalidArgumentError(
-            f"{', '.join(map(repr, keys))} is part of the key, which an update does not change: the row might meet "
-            "another one with that key. Delete the rows and append them with their new keys, in one transaction()."
+            f"{', '.join(map(repr, keys))} is part of the key, which an update does not change: another row may "
+            "already have the new key. Delete the rows and append them with their new keys, in one transaction()."
         )
     columns = _sql_columns(draft)
     expressions = {

@@ -61,8 +61,8 @@ def upsert(
     if missing == "keep" and lacking:
         if on_refused == "divert":
             raise InvalidArgumentError(
-                "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. "
-                "Nothing was written. Give all columns to divert rows."
+                "missing='keep' is only supported with on_refused='fail': rows are completed before they are "
+                "checked. Nothing was written. Pass all columns to divert rows."
             )
         stage_keeping(draft, reader, lacking, numbered_by=chosen.numbered_by)
         return
@@ -90,8 +90,8 @@ def lacking_error(lacking: Sequence[str], what: str, call: str) -> InvalidArgume
     """The error for columns that the rows lack. CP-27: an upsert replaces whole rows, so the stored values of a missing
     column would be lost without the caller asking for it."""
     return InvalidArgumentError(
-        f"{what} lack {', '.join(map(repr, lacking))}, and an upsert replaces whole rows. Nothing was written. Call "
-        f"{call} writes null, or the column's default, in their place. Or give the columns."
+        f"{what} lack {', '.join(map(repr, lacking))}, but an upsert replaces whole rows. Nothing was written. Pass "
+        f"all columns, or call {call} writes null or the column's default."
     )
 
 

@@ -63,7 +63,7 @@ class StoredFilter:
 
     def _blocks(self, data: bytes, size_bytes: int) -> Blocks:
         if len(data) < size_bytes:
-            raise CorruptFileError(self._location, "a Bloom filter of it reaches beyond its end.")
+            raise CorruptFileError(self._location, "one of its Bloom filters extends beyond the end of the file.")
         return np.frombuffer(data, "<u4").reshape(-1, WORDS)
 
 

@@ -93,8 +93,8 @@ def check_filter_columns(given: Mapping[str, str], schema: Schema) -> None:
             raise UnknownColumnError(column, list(columns), where=f"table property {name}")
         if prefix == ENABLED and _is_on(name, given[name]) and not _can_have_one(columns.get(column)):
             raise InvalidArgumentError(
-                f"table property {name}: a Bloom filter is of a column with one value a row, of any type but boolean. "
-                "Leave it out."
+                f"table property {name}: Bloom filters are supported only for columns with one value per row, of any "
+                "type except boolean. Remove the property."
             )
         if prefix == RATE:
             _rate(given, name)

@@ -184,7 +184,8 @@ def _partition_column(field: PartitionField, source: IcebergType, column: pa.Arr
         return _run_transform(field, source, column)
     except NotImplementedError as error:
         raise UnsupportedFeatureError(
-            f"partition field {field.name!r} uses the transform {field.transform}, which this version cannot write."
+            f"partition field {field.name!r} uses the transform {field.transform}, which this library version cannot "
+            "write."
         ) from error
 
 
@@ -208,8 +209,8 @@ def _refuse_too_many_digits(field: PartitionField, source: DecimalType, transfor
     least = pc.min(transformed).as_py()
     if least is not None and len(least.as_tuple().digits) > source.precision:
         raise InvalidArgumentError(
-            f"partition field {field.name!r} has no value for a row: {field.transform} of it is {least}, which is no "
-            f"{source}. Nothing was changed. Leave such rows out, or give the column another digit."
+            f"partition field {field.name!r} has no value for a row: {field.transform} of it is {least}, which is "
+            f"not a valid {source}. Nothing was changed. Remove such rows, or increase the precision of the column."
         )
 
 

@@ -31,15 +31,15 @@ def _why_unwritten(field: NestedField, *, is_nested: bool) -> str:
     match field.field_type:
         case GeometryType() | GeographyType():
             return (
-                f"is a {field.field_type}, and this library writes no data files with it: keep it as binary, in the "
-                "form WKB, or write with another engine"
+                f"is a {field.field_type}, which this library cannot write to data files: store it as binary in WKB "
+                "format, or write with another engine"
             )
         case StructType(fields=()):
-            return "is a struct without fields, which Parquet cannot hold: give it a field, or leave the column out"
+            return "is a struct without fields, which Parquet does not support: add a field, or omit the column"
         case UnknownType() if is_nested:
             return (
-                "is of type unknown inside another column, and cannot be left out of a data file: give it a type, or "
-                "leave it out"
+                "is of type unknown inside another column, and cannot be omitted from a data file: give it a type, "
+                "or remove it"
             )
     return ""
 

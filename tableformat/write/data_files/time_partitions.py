@@ -42,7 +42,7 @@ def time_partitions(transform: TimeTransform, column: pa.Array, name: str) -> pa
     if outside.any():
         raise InvalidArgumentError(
             f"partition field {name!r} has no value for {column[int(outside.argmax())].cast(pa.int64()).as_py()} "
-            f"microseconds since 1970: {transform}s are counted by 32 bits. Nothing was changed. Leave such rows out, "
-            "or partition by day."
+            f"microseconds since 1970: {transform}s are stored in 32 bits. Nothing was changed. Remove such rows, or "
+            "partition by day."
         )
     return pa.array(found.astype(np.int32), pa.int32(), mask=np.asarray(column.is_null()))

@@ -31,8 +31,8 @@ def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, Pos
     """
     if context.format_version < 3:
         raise UnsupportedFeatureError(
-            f"a format v{context.format_version} table has no deletion vectors: rows are deleted by position delete "
-            "files there."
+            f"a table of format version {context.format_version} does not support deletion vectors; write position "
+            "delete files."
         )
     with removed_on_failure(context) as created:
         return [vector for batch in _batches(deleted) for vector in _write(context, created, batch)]

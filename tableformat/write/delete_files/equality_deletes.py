@@ -33,7 +33,7 @@ def delete_columns(schema: Schema, names: Sequence[str]) -> Schema:
     if not names:
         raise InvalidKeyError("an equality delete needs at least one column.")
     if len(set(names)) != len(names):
-        raise InvalidKeyError(f"the delete columns {list(names)} name a column twice.")
+        raise InvalidKeyError(f"the delete columns {list(names)} contain a column twice.")
     fields = [_delete_column(schema, name) for name in names]
     return Schema(*fields, schema_id=schema.schema_id)
 

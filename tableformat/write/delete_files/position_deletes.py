@@ -39,7 +39,7 @@ def write_position_deletes(context: WriteContext, deleted: Mapping[DataFile, Pos
     """
     if context.format_version >= 3:
         raise UnsupportedFeatureError(
-            "a format v3 table takes no new position delete files: rows are deleted by deletion vectors there."
+            "a table of format version 3 does not accept new position delete files; write deletion vectors."
         )
     with removed_on_failure(context) as created:
         return [_write(context, created, data, positions) for data, positions in deleted.items() if positions]

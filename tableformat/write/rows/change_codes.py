@@ -49,13 +49,14 @@ def kinds_of(codes: pa.Array | pa.ChunkedArray, column: str) -> npt.NDArray[np.i
         codes = codes.cast(codes.type.value_type)
     if not (pa.types.is_string(codes.type) or pa.types.is_large_string(codes.type)):
         raise InvalidArgumentError(
-            f"column {column!r} holds {codes.type}; operations are text such as 'I', 'U' or 'D'. Nothing was written."
+            f"column {column!r} has the type {codes.type}, but operations must be text such as 'I', 'U' or 'D'. "
+            "Nothing was written."
         )
     places = pc.index_in(pc.utf8_upper(codes), pa.array(_KNOWN, codes.type))
     if places.null_count:
         wrong = codes.filter(pc.is_null(places))[0].as_py()
         raise InvalidArgumentError(
-            f"column {column!r} holds {wrong!r}, which is not an operation. Nothing was written. Known: "
+            f"column {column!r} contains {wrong!r}, which is not an operation. Nothing was written. Known: "
             f"{', '.join(_KNOWN)}."
         )
     kinds: npt.NDArray[np.int64] = _KINDS[np.asarray(places)]

@@ -43,13 +43,13 @@ def change_events(
     """
     if envelope is not None and envelope not in ENVELOPES:
         raise InvalidArgumentError(
-            f"envelope={envelope!r} is not known: 'debezium' has the columns before, after, op and source. Nothing was "
-            "written. Leave it out for events whose rows are in columns of their own."
+            f"envelope={envelope!r} is not supported. Nothing was written. Use 'debezium' for events with the "
+            "columns before, after, op and source. Omit envelope for events whose rows have their own columns."
         )
     reader = as_reader(changes, what="changes")
     order = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
     if order_by is not None and not order:
-        raise InvalidArgumentError("order_by names one column or more, the most significant one first, or is None.")
+        raise InvalidArgumentError("order_by must be one or more columns, the most significant one first, or None.")
     if envelope is not None:
         of_source = order == (DEFAULT_ORDER,) and DEFAULT_ORDER not in reader.schema.names
         if of_source:

@@ -45,7 +45,7 @@ class RowCheck:
             positions = np.flatnonzero(np.asarray(mask.fill_null(False)))
         if not len(positions):
             return None
-        reason = f"breaks CHECK constraint {self.name!r}: {self.condition}"
+        reason = f"violates CHECK constraint {self.name!r}: {self.condition}"
         return Misfits(positions, _repeated(self.column, len(positions)), _repeated(reason, len(positions)))
 
 
@@ -93,9 +93,9 @@ def refuse_check_set_by_hand(given: Mapping[str, str], present: Mapping[str, str
             problem = _unbindable(together[f"{CHECK_EXPRESSION_PREFIX}{name}"], schema)
         if problem:
             raise InvalidArgumentError(
-                f"CHECK constraint {name!r} cannot be set as table properties: {problem}. Nobody could add rows from "
-                "Python afterwards. Nothing was changed. In Spark, ALTER TABLE ... ADD CONSTRAINT "
-                f"{name} CHECK (...) sets both properties."
+                f"CHECK constraint {name!r} cannot be set as table properties: {problem}. Rows could no longer be "
+                f"added from Python. Nothing was changed. In Spark, ALTER TABLE ... ADD CONSTRAINT {name} CHECK "
+                "(...) sets both properties."
             )
 
 
@@ -104,7 +104,7 @@ def _unbindable(expression: str, schema: Schema) -> str:
     try:
         bind_filter(BooleanExpression.model_validate_json(expression), schema)
     except ValidationError:
-        return f"the expression {expression!r} is no JSON of an Iceberg expression"
+        return f"the expression {expression!r} is not JSON of an Iceberg expression"
     except TableFormatError as error:
         return str(error).rstrip(".")
     return ""
@@ -124,13 +124,13 @@ def refuse_column_of_check(table_properties: Mapping[str, str], column: str) -> 
     for name, condition in check_conditions(table_properties).items():
         if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", condition, re.IGNORECASE):
             raise InvalidArgumentError(
-                f"column {column!r} is named by the CHECK constraint {name!r}: {condition}. Drop the constraint first: "
-                f"ALTER TABLE ... DROP CONSTRAINT {name} in Spark, drop_check({name!r}) in Python."
+                f"column {column!r} is used by the CHECK constraint {name!r}: {condition}. Drop the constraint "
+                f"first: ALTER TABLE ... DROP CONSTRAINT {name} in Spark, drop_check({name!r}) in Python."
             )
 
 
 def _row_check(name: str, condition: str, expression: str | None, schema: Schema, table: str) -> RowCheck:
-    problem = "it is none that this library can evaluate"
+    problem = "this library cannot evaluate it"
     if expression is not None:
         try:
             broken = bind_filter(Not(BooleanExpression.model_validate_json(expression)), schema)
@@ -139,9 +139,9 @@ def _row_check(name: str, condition: str, expression: str | None, schema: Schema
         else:
             return RowCheck(name, condition, _first_column(broken), broken)
     raise UnsupportedFeatureError(
-        f"rows cannot be added to {table} from here: its CHECK constraint {name!r}, {condition}, is enforced by Spark "
-        f"only ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint: there "
-        f"ALTER TABLE ... DROP CONSTRAINT {name}, here drop_check({name!r})."
+        f"rows cannot be added to {table} from Python: its CHECK constraint {name!r}, {condition}, is enforced only "
+        f"by Spark ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint: ALTER TABLE "
+        f"... DROP CONSTRAINT {name} in Spark, drop_check({name!r}) in Python."
     )
 
 

@@ -76,7 +76,7 @@ def primitive_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None
     if pa.types.is_decimal(target):
         return _decimal_cast(source, target)
     if _same_time_family(source, target):
-        return _checked(target, _not_restored_by(target), f"has digits or a range that {_name(target)} cannot hold")
+        return _checked(target, _not_restored_by(target), f"has digits or a range that {_name(target)} cannot store")
     if target == pa.large_binary() and _is_bytes(source):
         return lambda array, _: Cast(array.cast(target))
     return _fixed_width_cast(source, target)
@@ -96,7 +96,7 @@ def _fixed_width_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | N
         return _cast_uuid_text
     if not _is_bytes(source):
         return None
-    reason = f"bytes long where {_name(target)} holds exactly {storage.byte_width}"
+    reason = f"bytes long, but {_name(target)} requires exactly {storage.byte_width}"
 
     def cast(array: pa.Array, column: str) -> Cast:
         array = array.cast(pa.large_binary())
@@ -198,14 +198,14 @@ def _cast_text(array: pa.Array, column: str) -> Cast:
         # Arrow producers in C may pass arbitrary bytes as text. Other readers cannot read a file with such text.
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(f"column {column!r} holds text that is not valid UTF-8: {error}.") from error
+        raise SchemaMismatchError(f"column {column!r} contains text that is not valid UTF-8: {error}.") from error
     return Cast(array.cast(pa.large_string()))
 
 
 def _cast_uuid_text(array: pa.Array, column: str) -> Cast:
     array = array.cast(pa.large_string())
     wrong = ~_true(pc.fill_null(pc.match_substring_regex(array, _UUID_TEXT), True))
-    kept, misfits = _take_out(array, wrong, column, array, "is no UUID")
+    kept, misfits = _take_out(array, wrong, column, array, "is not a UUID")
     digits = pc.fill_null(pc.replace_substring(kept, "-", ""), "0" * 32)
     fixed = digits.cast(pa.large_binary()).cast(pa.binary(32))
     text = np.frombuffer(fixed.buffers()[1], np.uint8)[32 * fixed.offset :][: 32 * len(fixed)]

@@ -247,9 +247,9 @@ def _advice(retired_tags: Sequence[str], *, uncovered: bool, can_divert: bool) -
     advice = []
     if uncovered and retired_tags:
         calls = " and ".join(f"range_partitions.restore({tag!r})" for tag in retired_tags[:_TAGS_MAX])
-        advice.append(f"{calls} brings the retired range back, range_partitions.add(lower, upper) makes room elsewhere")
+        advice.append(f"{calls} restores the retired range; range_partitions.add(lower, upper) adds other ranges")
     elif uncovered:
-        advice.append("range_partitions.add(lower, upper) makes room")
+        advice.append("range_partitions.add(lower, upper) adds a range")
     if can_divert:
         advice.append("on_refused='divert' writes the other rows")
     return f"; {', '.join(advice)}" if advice else ""
@@ -262,14 +262,14 @@ def _error(
     row, column, reason = (report.column(name)[0].as_py() for name in REPORT_SCHEMA.names)
     if uncovered:
         return UncoveredRowsError(
-            f"{counted} lie where no range partition is, first row {row}: {reason}. Nothing was written. The error's "
-            f"`refused` lists them{advice}." + (ranges_note and f" {ranges_note}"),
+            f"{counted} are outside all range partitions, first row {row}: {reason}. Nothing was written. The "
+            f"attribute `refused` of this error lists the rows{advice}." + (ranges_note and f" {ranges_note}"),
             report,
             refused_count,
         )
     return RowsRefusedError(
-        f"{counted} do not fit the table, first row {row}: column {column!r}: {reason}. "
-        f"Nothing was written. The error's `refused` lists them{advice}.",
+        f"{counted} do not fit the table, first row {row}: column {column!r}: {reason}. Nothing was written. The "
+        f"attribute `refused` of this error lists the rows{advice}.",
         report,
         refused_count,
     )

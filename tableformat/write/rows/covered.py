@@ -74,9 +74,9 @@ class CoveredRows:
             self._demanded = np.union1d(self._demanded, steps)
         if len(self._demanded) > defined.on_demand.max_new_per_commit:
             raise InvalidArgumentError(
-                f"the rows demand {len(self._demanded):,} new range partitions, and a commit adds at most "
-                f"{defined.on_demand.max_new_per_commit:,} (max_new_per_commit). Nothing was written. Look for wrong "
-                f"values of {defined.key.names[0]!r}, or add the range with range_partitions.add(lower, upper)."
+                f"the rows require {len(self._demanded):,} new range partitions, but a commit adds at most "
+                f"{defined.on_demand.max_new_per_commit:,} (max_new_per_commit). Nothing was written. Check for "
+                f"wrong values of {defined.key.names[0]!r}, or add the range with range_partitions.add(lower, upper)."
             )
         outside: Positions = positions[~may_be_added]
         return outside

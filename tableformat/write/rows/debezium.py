@@ -39,8 +39,8 @@ def position_columns(schema: pa.Schema) -> tuple[str, ...]:
         if found and found[0] == names[0]:
             return tuple(f"source.{name}" for name in found)
     raise InvalidArgumentError(
-        "the events have no column source with lsn or pos, by which they could be ordered. Nothing was written. Name "
-        "the columns with order_by=['source.ts_ms', ...], or order_by=None for events in the order of the input."
+        "the events have no column source with lsn or pos to order them. Nothing was written. Pass the columns with "
+        "order_by=['source.ts_ms', ...], or order_by=None for events in input order."
     )
 
 
@@ -105,9 +105,9 @@ def _is_in(codes: pa.Array, known: Sequence[str]) -> npt.NDArray[np.bool_]:
 def _refuse_missing(codes: pa.Array, lacks: npt.NDArray[np.bool_], image: str) -> None:
     if lacks.any():
         code = codes[int(np.flatnonzero(lacks)[0])].as_py()
-        hint = " In PostgreSQL, REPLICA IDENTITY says which columns `before` has." if image == "before" else ""
+        hint = " In PostgreSQL, REPLICA IDENTITY determines the columns of `before`." if image == "before" else ""
         raise InvalidArgumentError(
-            f"an event with op {code!r} has no {image!r}, which says which row it is about. Nothing was written.{hint}"
+            f"an event with op {code!r} has no {image!r}, which identifies its row. Nothing was written.{hint}"
         )
 
 
@@ -131,7 +131,7 @@ def _fields(schema: pa.Schema, image: str) -> pa.Schema:
         return pa.schema([])
     if not pa.types.is_struct(kind):
         raise InvalidArgumentError(
-            f"column {image!r} of the events is {kind}, and an image of a row is a struct with a field for each "
+            f"column {image!r} of the events is {kind}, but a row image must be a struct with a field for each "
             "column. Nothing was written. Parse the JSON text first."
         )
     return pa.schema([pa.field(field.name, field.type) for field in kind])

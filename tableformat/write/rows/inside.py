@@ -58,5 +58,5 @@ def _outside(positions: Positions, column: str, told: str) -> Misfits | None:
     return Misfits(
         positions,
         pa.repeat(pa.scalar(column, pa.large_string()), len(positions)),
-        pa.repeat(pa.scalar(f"lies outside {told}", pa.large_string()), len(positions)),
+        pa.repeat(pa.scalar(f"is outside {told}", pa.large_string()), len(positions)),
     )

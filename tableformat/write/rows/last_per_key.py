@@ -94,7 +94,7 @@ def refuse_incomparable(schema: pa.Schema, names: Iterable[str]) -> None:
         if name not in schema.names:
             raise UnknownColumnError(name, schema.names, where="the rows")
         if pa.types.is_nested(schema.field(name).type):
-            raise InvalidKeyError(f"column {name!r} is nested: rows cannot be told apart or ordered by it.")
+            raise InvalidKeyError(f"column {name!r} is nested: rows cannot be distinguished or ordered by it.")
 
 
 def _chosen(reader: BatchStream, choice: _Choice, memory_bytes: int) -> pa.RecordBatchReader:

@@ -76,7 +76,7 @@ def matched_columns(
         if name not in known:
             raise UnknownColumnError(prefix + name, [prefix + other for other in known], where="the rows to write")
         if names.count(name) > 1:
-            raise SchemaMismatchError(f"the rows to write have two columns named {prefix + name!r}.")
+            raise SchemaMismatchError(f"the rows to write have the column {prefix + name!r} twice.")
     matched: list[tuple[int | None, NestedField]] = []
     for field in fields:
         if field.name in names:
@@ -84,7 +84,7 @@ def matched_columns(
             continue
         if field.required and field.write_default is None:
             raise SchemaMismatchError(
-                f"the rows to write have no column {prefix + field.name!r}, which is required ({field.field_type})."
+                f"the rows to write lack the required column {prefix + field.name!r} ({field.field_type})."
             )
         matched.append((None, field))
     return tuple(matched)
@@ -103,9 +103,9 @@ def _how(source: pa.DataType, kind: IcebergType) -> str:
     if isinstance(kind, IntegerType | LongType) and pa.types.is_floating(source):
         return ", in pandas with .astype('Int64')"
     if isinstance(kind, TimestamptzType | TimestamptzNanoType) and pa.types.is_timestamp(source):
-        return ": give it a time zone, in pandas with .dt.tz_localize('UTC')"
+        return ": add a time zone, in pandas with .dt.tz_localize('UTC')"
     if isinstance(kind, TimestampType | TimestampNanoType) and pa.types.is_timestamp(source):
-        return ": take its time zone away, in pandas with .dt.tz_convert('UTC').dt.tz_localize(None)"
+        return ": remove its time zone, in pandas with .dt.tz_convert('UTC').dt.tz_localize(None)"
     return ""
 
 
@@ -125,8 +125,8 @@ def _type_cast(source: pa.DataType, field: NestedField, target: pa.DataType, pat
         cast = None
     if cast is None:
         raise SchemaMismatchError(
-            f"column {path!r} is a {kind} and the rows to write have {source} in it. "
-            f"Nothing was written; cast the column first{_how(source, kind)}."
+            f"column {path!r} is a {kind}, but the rows to write have {source} in it. Nothing was written; cast the "
+            f"column first{_how(source, kind)}."
         )
     if not kind.is_primitive and source == target and not _has_required(kind):
         return lambda array, _: Cast(array)

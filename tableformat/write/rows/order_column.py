@@ -25,7 +25,7 @@ def order_column(properties: Mapping[str, str], schema: Schema) -> NestedField |
         return _checked(name, schema)
     except (InvalidArgumentError, UnknownColumnError) as error:
         raise UnsupportedFeatureError(
-            f"{error} Nothing was changed. remove_properties({ORDER_COLUMN!r}) writes without a comparison."
+            f"{error} Nothing was changed. To write without a comparison, call remove_properties({ORDER_COLUMN!r})."
         ) from error
 
 
@@ -42,7 +42,7 @@ def refuse_order_column(properties: Mapping[str, str], column: str, change: str)
     """FM-33: raise InvalidArgumentError for a change of the column that the property names."""
     if properties.get(ORDER_COLUMN) == column:
         raise InvalidArgumentError(
-            f"column {column!r} is the order column of the table and cannot be {change}. Nothing was changed. "
+            f"column {column!r} is the order column of the table and cannot be {change}. Nothing was changed. Call "
             f"remove_properties({ORDER_COLUMN!r}) first."
         )
 
@@ -58,8 +58,8 @@ def with_order_column(order_by: Sequence[str], column: NestedField | None) -> tu
         return names
     if names and column.name not in names:
         raise InvalidArgumentError(
-            f"order_by has the columns ({', '.join(names)}): the table compares rows by {column.name!r} "
-            f"({ORDER_COLUMN}). Nothing was written. Name {column.name!r} too, or leave order_by out."
+            f"order_by has the columns ({', '.join(names)}), but the table compares rows by {column.name!r} "
+            f"({ORDER_COLUMN}). Nothing was written. Add {column.name!r} to order_by, or omit order_by."
         )
     return names or (column.name,)
 
@@ -72,12 +72,12 @@ def _checked(name: str, schema: Schema) -> NestedField:
     kind = field.field_type
     if not isinstance(kind, PrimitiveType) or family_of_type(kind) not in FAMILIES_WITH_EXACT_ORDER:
         raise InvalidArgumentError(
-            f"table property {ORDER_COLUMN}: column {name!r} is a {kind}, which has no exact order. Name a column of "
-            "whole numbers, decimals, dates, times, text or bytes."
+            f"table property {ORDER_COLUMN}: column {name!r} is a {kind}, which has no exact order. Choose a column "
+            "of whole numbers, decimals, dates, times, text or bytes."
         )
     if field.field_id in schema.identifier_field_ids:
         raise InvalidArgumentError(
-            f"table property {ORDER_COLUMN}: column {name!r} belongs to the key, so it is equal in all rows of a key. "
-            "Name another column."
+            f"table property {ORDER_COLUMN}: column {name!r} belongs to the key, so it is equal in all rows of a "
+            "key. Choose another column."
         )
     return field

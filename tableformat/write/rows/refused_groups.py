@@ -33,7 +33,7 @@ class SpoiledGroups:
         positions = np.flatnonzero(rows_among(pa.Table.from_batches([batch.select(names)]), self.values))
         if not len(positions):
             return None
-        reason = f"another row with the same {', '.join(names)} was refused"
+        reason = f"another row with the same {', '.join(names)} was rejected"
         return Misfits(
             positions,
             pa.repeat(pa.scalar(names[0], pa.large_string()), len(positions)),

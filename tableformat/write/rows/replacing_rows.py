@@ -29,12 +29,12 @@ def order_columns(order_by: str | Sequence[str] | None, prefix: Sequence[str]) -
     """CP-66: the columns that decide which message is newer; empty if the caller names none."""
     names = () if order_by is None else (order_by,) if isinstance(order_by, str) else tuple(order_by)
     if order_by is not None and not names:
-        raise InvalidArgumentError("order_by names one column or more, the most significant one first.")
+        raise InvalidArgumentError("order_by must be one or more columns, the most significant one first.")
     equal = [name for name in names if name in prefix or names.count(name) > 1]
     if equal:
         raise InvalidArgumentError(
-            f"order_by names {equal[0]!r}, which is equal in all rows of a prefix ({', '.join(prefix)}) or is named "
-            "twice. Give columns that tell an older message from a newer one."
+            f"order_by contains {equal[0]!r}, which is equal in all rows of a prefix ({', '.join(prefix)}) or listed "
+            "twice. Pass columns that distinguish older from newer messages."
         )
     return names
 
@@ -44,7 +44,7 @@ def covered_prefixes(cover: Any, prefix: Sequence[str], schema: Schema) -> pa.Ta
     given = as_reader(cover, what="cover").read_all()
     if leading_columns(prefix, given.column_names) != tuple(prefix):
         raise InvalidArgumentError(
-            f"cover has the columns ({', '.join(given.column_names)}): prefixes must have the columns "
+            f"cover has the columns ({', '.join(given.column_names)}), but prefixes must have the columns "
             f"{', '.join(prefix)}."
         )
     return in_types_of(schema, given.select(list(prefix)))

@@ -28,8 +28,8 @@ class BatchStream(Protocol):
 
 ACCEPTED: Final = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or polars DataFrame, an iterable of "
-    "RecordBatches, Tables or DataFrames, a polars LazyFrame, a DuckDB relation, anything with __arrow_c_stream__ or "
-    "__arrow_c_array__, a list of dicts, or a dict, which is one row"
+    "RecordBatches, Tables or DataFrames, a polars LazyFrame, a DuckDB relation, any object with __arrow_c_stream__ "
+    "or __arrow_c_array__, a list of dicts, or a dict (one row)"
 )
 
 
@@ -90,13 +90,15 @@ def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
 def _hint(rows: Any) -> str:
     """A hint for arguments that other libraries accept, or that are almost right."""
     if isinstance(rows, Mapping):
-        return " Columns of values are rows as pa.table(...)."
+        return " Pass columns of values as pa.table(...)."
     if isinstance(rows, str | os.PathLike):
-        return " Of files: pyarrow.dataset.dataset(path) has the rows, table.add_files([path]) takes Parquet as it is."
+        return (
+            " To read files, pass pyarrow.dataset.dataset(path); table.add_files([path]) adds Parquet files unchanged."
+        )
     if type(rows).__name__ == "DuckDBPyConnection":
-        return " connection.sql(...) gives a relation."
+        return " Pass connection.sql(...), which returns a relation."
     if isinstance(rows, Sequence) and rows and isinstance(rows[0], Sequence):
-        return " Name the columns: a list of dicts, or pa.Table.from_arrays(columns, names)."
+        return " Pass the column names: a list of dicts, or pa.Table.from_arrays(columns, names)."
     return ""
 
 
@@ -133,7 +135,7 @@ def _from_pandas_frame(frame: Any, schema: pa.Schema | None, what: str) -> pa.Re
         return pa.Table.from_pandas(frame, preserve_index=False).to_reader()
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
         if not frame.columns.is_unique:
-            raise InvalidArgumentError(f"{what} is a DataFrame with two columns of one name: {error}.") from error
+            raise InvalidArgumentError(f"{what} is a DataFrame with two columns of the same name: {error}.") from error
     names = [str(name) for name in frame.columns]
     columns = [_column(name, frame.iloc[:, place], schema, what, from_pandas=True) for place, name in enumerate(names)]
     return pa.table(columns, names=names).to_reader()
@@ -170,7 +172,7 @@ def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -
     if isinstance(first, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
     if not _is_frame(first):
-        hint = " Dicts come in a list: list(rows)." if isinstance(first, Mapping) else ""
+        hint = " Pass dicts as a list: list(rows)." if isinstance(first, Mapping) else ""
         raise InvalidArgumentError(
             f"{what} is an iterable of {_type_name(first)}, not of RecordBatches; accepted are {ACCEPTED}.{hint}"
         )
@@ -187,8 +189,8 @@ def _batches_of(
         reader = as_reader(portion, schema=schema, what=f"portion {number} of {what}")
         if not reader.schema.equals(expected):
             raise InvalidArgumentError(
-                f"portion {number} of {what} has the columns ({_columns(reader.schema)}), those before it have "
-                f"({_columns(expected)}): give all of them the same types. Nothing was written."
+                f"portion {number} of {what} has the columns ({_columns(reader.schema)}), but earlier portions have "
+                f"({_columns(expected)}). Nothing was written. Use the same types in all portions."
             )
         yield from reader
 
@@ -233,9 +235,11 @@ def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from
             problems.append(str(error))
     if "too large to convert to C long" in problems[0]:
         raise InvalidArgumentError(
-            f"column {name!r} of {what} has an integer of more than 64 bits; a column of decimal(38, 0) would hold it."
+            f"column {name!r} of {what} has an integer of more than 64 bits; use a column of decimal(38, 0)."
         )
-    raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0].rstrip('.')}.")
+    raise InvalidArgumentError(
+        f"column {name!r} of {what} has values without a common type: {problems[0].rstrip('.')}."
+    )
 
 
 def _with_uuids_as_bytes(value: Any) -> Any:

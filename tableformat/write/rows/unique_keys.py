@@ -61,10 +61,10 @@ def duplicate_keys_error(
 ) -> DuplicateKeyError:
     """CP-67. `count`: number of rows whose key another row has too. `first`: one such key."""
     return DuplicateKeyError(
-        f"{count:,} of the rows for {table} have a key ({', '.join(key)}) that another row has too, the first {first}. "
-        "Nothing was committed. Give each key once. Or name the columns that tell older rows from newer ones with "
-        "order_by (in Spark the option order-by), such as the offset of a message; rows with equal values in these "
-        "columns are one message."
+        f"{count:,} of the rows for {table} have the same key ({', '.join(key)}) as another row, the first {first}. "
+        "Nothing was committed. Pass each key once. Or pass order_by (in Spark the option order-by) with the columns "
+        "that order older and newer rows, such as the offset of a message; rows with equal values in these columns "
+        "are one message."
     )
 
 

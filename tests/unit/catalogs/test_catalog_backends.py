@@ -85,5 +85,5 @@ def test_options_that_nothing_reads(configured: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["https://catalog.example.com", "thrift://hive:9083"])
 def test_address_of_a_service_is_not_a_path(configured: Path, uri: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="name it and pass its address"):
+    with pytest.raises(InvalidArgumentError, match="pass a name and the address"):
         open_backend(uri)

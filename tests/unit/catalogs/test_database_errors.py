@@ -96,9 +96,9 @@ def answers(table: tf.Table, error: str, statements: str = "") -> Iterator[None]
 @pytest.mark.parametrize(
     ("answer", "error", "message"),
     [
-        ("disk I/O error", StorageError, r"catalog\.db: disk I/O error\. Nothing was changed\. Look at the disk"),
-        ("attempt to write a readonly database", ReadOnlyLakeError, r"catalog\.db cannot be written to here"),
-        ("database or disk is full", StorageError, r"is full\. Nothing was changed\. Make room"),
+        ("disk I/O error", StorageError, r"catalog\.db: disk I/O error\. Nothing was changed\. Check the disk"),
+        ("attempt to write a readonly database", ReadOnlyLakeError, r"catalog\.db is not writable"),
+        ("database or disk is full", StorageError, r"is full\. Nothing was changed\. Free some disk space"),
         ("database is locked", StorageError, r"is locked\. Nothing was changed\. Another process"),
     ],
 )
@@ -120,7 +120,9 @@ def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) ->
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with (tmp_path / "catalog.db").open("r+b") as file:
             file.write(b"x" * 4096)
-        check_every_call(table, CorruptFileError, r"catalog\.db: it is no SQLite database, or a damaged one.*relocate")
+        check_every_call(
+            table, CorruptFileError, r"catalog\.db: it is not a SQLite database, or it is damaged.*relocate"
+        )
 
 
 @pytest.mark.parametrize("answer", ["disk I/O error", "database or disk is full"])
@@ -129,7 +131,7 @@ def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: s
     catalog = cast(tf.Catalog, table.catalog)
     with answers(table, answer, "COMMIT"):
         for name in ("create namespace", "rename", "drop"):
-            with pytest.raises(StorageError, match=rf"cannot be reached: {answer}\. Look at its file"):
+            with pytest.raises(StorageError, match=rf"cannot be reached: {answer}\. Check its file"):
                 CALLS[name](catalog, table)
         with pytest.raises(CommitStateUnknownError, match=answer):
             CALLS["create"](catalog, table)
@@ -170,7 +172,7 @@ def test_a_catalog_file_that_cannot_be_opened(tmp_path: Path) -> None:
     """LK-29: in the directory of a lake, or apart from it."""
     (tmp_path / "catalog.db").write_bytes(b"x" * 4096)
     for path, options in ((str(tmp_path), {}), ("s3://bucket/lake", {"catalog_file": f"{tmp_path}/catalog.db"})):
-        with pytest.raises(CorruptFileError, match=r"catalog\.db: it is no SQLite database"):
+        with pytest.raises(CorruptFileError, match=r"catalog\.db: it is not a SQLite database"):
             tf.open_catalog(path, **options)
     (tmp_path / "directory.db").mkdir()
     with pytest.raises(StorageError, match=r"directory\.db: unable to open database file"):

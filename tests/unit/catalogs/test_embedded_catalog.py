@@ -52,7 +52,7 @@ def test_directory_is_created_and_found_again_under_any_alias(tmp_path: Path) ->
 
 def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidArgumentError, match="is a file; a catalog is a directory"):
+    with pytest.raises(InvalidArgumentError, match="is a file, but a catalog is a directory"):
         EmbeddedCatalog.at(tmp_path / "file")
     with pytest.raises(InvalidArgumentError, match="cannot have"):
         EmbeddedCatalog.at(tmp_path / "what?")

@@ -21,7 +21,7 @@ from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CopiedLakeError, StorageError, TableFormatError
 from tableformat.testing.table_rows import live_tuples
 
-GONE = r"catalog file .*catalog\.db is not there: the lake was moved or removed .*Nothing was changed\. Open"
+GONE = r"catalog file .*catalog\.db does not exist: the lake was moved or removed .*Nothing was changed\. Open"
 
 
 def opened_anew(place: Path) -> tf.Table:
@@ -136,7 +136,7 @@ def test_a_lake_that_is_replaced_after_the_rows_were_written(
 
     shutil.copytree(tmp_path / "lake", tmp_path / "before")
     monkeypatch.setattr(SnapshotProducer, "produce", swapped)
-    with pytest.raises(StorageError, match=r"1 of the files that were written for db\.t .* are gone.*Run the op"):
+    with pytest.raises(StorageError, match=r"1 of the files written for db\.t .* do not exist.*Run the op"):
         table.append(rows("b", [1]))
     assert opened_anew(tmp_path / "lake").verify(deep=True).errors == ()
     table.append(rows("c", [1]))

@@ -62,6 +62,6 @@ def test_duckdb_and_the_command_line_see_it(catalog: Catalog, tmp_path: Path) ->
 @pytest.mark.parametrize("properties", [{"\ud800": "x"}, {"x": "\udc00"}, {"x": 1}])
 def test_properties_that_are_no_text(catalog: Catalog, properties: dict[str, Any]) -> None:
     """Found by hostile calls: a UnicodeEncodeError."""
-    with pytest.raises(InvalidArgumentError, match="namespace properties are text"):
+    with pytest.raises(InvalidArgumentError, match="namespace properties must be text"):
         catalog.create_namespace("a", properties=properties)
     assert not catalog.namespace_exists("a")

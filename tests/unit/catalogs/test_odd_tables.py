@@ -105,7 +105,7 @@ def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: P
     metadata = json.loads(Path(path).read_text())
     metadata["schemas"][0]["fields"][-1]["type"] = kind
     Path(path).write_text(json.dumps(metadata))
-    said = f"a column is of the type {kind}, which this library neither reads nor writes"
+    said = f"a column is of the type {kind}, which this library does not support"
     with tf.open_catalog(str(tmp_path / "lake")) as catalog, duckdb.connect() as connection:
         assert catalog.list_tables("db") == ["db.bad", "db.t"]
         for door in (lambda: catalog.load_table("db.bad"), lambda: tf.read_metadata(path)):
@@ -122,7 +122,7 @@ def test_data_files_with_shapes_are_left_to_others(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     assert table.catalog is not None
     schema = Schema(NestedField(1, "at", GeometryType(), required=False))
-    with pytest.raises(UnsupportedFeatureError, match=r"column 'at' is a geometry.* form WKB"):
+    with pytest.raises(UnsupportedFeatureError, match=r"column 'at' is a geometry.* WKB format"):
         table.catalog.create_table("db.places", schema, properties=VERSION_3)
     iceberg = table.catalog.iceberg.create_table("db.places", schema, properties=VERSION_3)
     places = table.catalog.load_table("db.places")

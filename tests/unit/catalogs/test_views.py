@@ -148,9 +148,9 @@ def test_tables_and_views_share_their_names(
 
 def test_a_place_of_the_metadata_is_refused(catalog: Catalog) -> None:
     for properties in ({"write.metadata.path": "/elsewhere"}, {"write.metadata.compression-codec": "none"}):
-        with pytest.raises(UnsupportedFeatureError, match="choose a location"):
+        with pytest.raises(UnsupportedFeatureError, match="set a location"):
             catalog.views.create(("db", "w"), definition("1"), properties)
-        with pytest.raises(UnsupportedFeatureError, match="choose a location"):
+        with pytest.raises(UnsupportedFeatureError, match="set a location"):
             catalog.views.replace(loaded(catalog), definition("2"), properties)
     assert catalog.list_views("db") == ["db.v"]
 

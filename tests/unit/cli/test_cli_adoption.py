@@ -29,7 +29,7 @@ def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
         table.append(ROWS)
         catalog.drop_table("db.gone")
     assert "db.t is the table at" in run(lake, "register-table", "db.t", table.metadata_location)
-    assert "name the key columns" in run(lake, "adopt", "db.t", status=1)
+    assert "pass the key columns" in run(lake, "adopt", "db.t", status=1)
     assert "would have the key (id); made required: id; 0 data files read" in run(
         lake, "adopt", "db.t", "--key", "id", "--dry-run"
     )

@@ -22,7 +22,7 @@ def listed(lake: Lake) -> list[str]:
 def test_a_dropped_table_comes_back_by_the_command_that_is_printed(lake: Lake) -> None:
     run = lake.run("drop", TABLE, "--yes")
     assert (run.status, run.stderr) == (0, "")
-    assert run.stdout.startswith(f"{TABLE} dropped; its files stay.\nUndo: tableformat ")
+    assert run.stdout.startswith(f"{TABLE} dropped; its files were kept.\nUndo: tableformat ")
     assert listed(lake) == ["db.empty"]
     words = run.stdout.split()
     assert lake.run(*words[words.index("register-table") :]).status == 0
@@ -42,7 +42,7 @@ def test_a_purged_table_leaves_no_file(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("words", "question"),
     [
-        (("drop", TABLE), f"Drop {TABLE}? Its files stay."),
+        (("drop", TABLE), f"Drop {TABLE}? Its files are kept."),
         (("drop", TABLE, "--purge"), f"Drop {TABLE} and remove its files?"),
         (("branch", TABLE, "audit", "--drop"), f"Remove branch audit of {TABLE}?"),
     ],
@@ -53,7 +53,7 @@ def test_what_destroys_asks_and_no_leaves_everything(
     lake.json("branch", TABLE, "audit")
     run = lake.run(*words)
     assert run.status == 2
-    assert "--yes confirms" in " ".join(run.stderr.split())
+    assert "pass --yes to confirm" in " ".join(run.stderr.split())
     asked: list[str] = []
     monkeypatch.setattr(confirm, "require_terminal", lambda _what: None)
     monkeypatch.setattr(confirm.typer, "confirm", lambda text, **_options: bool(asked.append(text)))

@@ -152,7 +152,7 @@ class TestRollback:
 
     def test_by_tag_and_by_time(self, lake: Lake) -> None:
         run = lake.run("rollback", TABLE, "--tag", "first", "-y")
-        assert run.stdout.endswith("; 2 snapshots taken back.\n")
+        assert run.stdout.endswith("; 2 snapshots rolled back.\n")
         oldest = lake.json("history", TABLE)["snapshots"][-1]
         assert lake.json("rollback", TABLE, "--as-of", oldest["made_current_at"])["undone_snapshot_ids"] == []
 
@@ -162,7 +162,7 @@ class TestRollback:
         before = snapshot_id(lake)
         run = lake.run("rollback", TABLE, "--tag", "first")
         assert run.status == 2
-        assert "--yes confirms" in run.stderr
+        assert "pass --yes to confirm" in run.stderr
         answers: list[bool] = [False, True]
 
         class Terminal:
@@ -170,7 +170,7 @@ class TestRollback:
                 return True
 
         def answer(question: str, **_options: Any) -> bool:
-            assert question == "Take 2 snapshots out of db.calendars, branch main?"
+            assert question == "Roll back 2 snapshots of db.calendars, branch main?"
             return answers.pop(0)
 
         monkeypatch.setattr(confirm, "sys", type("Streams", (), {"stdin": Terminal()}))
@@ -187,7 +187,7 @@ class TestTag:
         head = snapshot_id(lake)
         assert lake.json("tag", TABLE, "today") == {"table": TABLE, "tag": "today", "snapshot_id": head}
         first = lake.json("history", TABLE)["snapshots"][-1]["snapshot_id"]
-        assert lake.run("tag", TABLE, "oldest", first).stdout == f"db.calendars: tag oldest names snapshot {first}.\n"
+        assert lake.run("tag", TABLE, "oldest", first).stdout == f"db.calendars: tag oldest is at snapshot {first}.\n"
         assert [tag["tag"] for tag in lake.json("tag", TABLE)["tags"]] == ["first", "oldest", "today"]
         assert lake.run("tag", TABLE, "oldest", "--delete").stdout == "db.calendars: tag oldest removed.\n"
         listed = [line.split() for line in lake.run("tag", TABLE).stdout.splitlines()[2:]]
@@ -243,7 +243,7 @@ def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
     ):
         run = lake.run(*command, *since)
         assert run.status != 0
-        assert "ScopeChangedError" in run.stderr or "came since" in run.stderr
+        assert "ScopeChangedError" in run.stderr or "was added since" in run.stderr
     assert lake.run("load", TABLE, str(rows), *since).status == 2
     assert lake.run("delete-prefix", TABLE, "id1=A", "--dry-run", *since).status == 2
     assert live_keys(lake) == keys

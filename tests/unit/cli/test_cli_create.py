@@ -67,9 +67,9 @@ def test_the_lake_and_the_namespace_are_made_where_that_is_asked_for(lake: Lake,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("id lnog",), "is no column"),
-        (("id",), "is no column"),
-        (("id long", "--range-partition", "[1, 2)"), "lists the range columns"),
+        (("id lnog",), "is not a column"),
+        (("id",), "is not a column"),
+        (("id long", "--range-partition", "[1, 2)"), "must list the range columns"),
         (("id long required", "--range-on", "id", "--range-option", "stpe=1"), "step"),
     ],
 )

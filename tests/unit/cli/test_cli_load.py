@@ -110,7 +110,7 @@ def test_named_batches_are_committed_once(lake: Lake, tmp_path: Path) -> None:
         lake.json("load", "db.t", tmp_path / "late.csv")
         before = rows(lake)
         assert lake.json(*command)["already_applied"] is True
-        assert lake.run(*command).stdout.strip() == "This batch was committed before; nothing was changed."
+        assert lake.run(*command).stdout.strip() == "This batch was already committed; nothing was changed."
         assert rows(lake) == before
     assert lake.run("load", "db.t", path, "--batch-id", "9").status == 2
 
@@ -122,7 +122,7 @@ def test_named_batches_are_committed_once(lake: Lake, tmp_path: Path) -> None:
         ("bad.csv", "id,day\nx,2026-01-01\n", "x"),
         ("late.csv", "id,day\n" + "1,2026-01-01\n" * 100_000 + "x,2026-01-01\n", "cannot be read: In CSV column #0"),
         ("bad.json", '{"id": 1', "cannot be read"),
-        ("array.json", '[{"id": 1, "day": "2026-01-01"}]', "no array around them"),
+        ("array.json", '[{"id": 1, "day": "2026-01-01"}]', "without an array around them"),
         (
             "nulls.csv",
             "id,day\n,2026-01-01\n2,\n",

@@ -235,7 +235,7 @@ class TestCompact:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--target-file-size", "12xb"], "--target-file-size: '12xb' is no size; write bytes or a unit"),
+            (["--target-file-size", "12xb"], "--target-file-size: '12xb' is not a size; write bytes or a unit"),
             (["--where", "id3 = 1"], "unknown column 'id3'"),
             (["--min-input-files", "0"], "min_input_files must be a whole number above 0"),
             (["--delete-ratio-threshold", "2"], "delete_ratio_threshold must be above 0 and at most 1"),
@@ -245,7 +245,7 @@ class TestCompact:
             ),
             (["--option", "partial_progress=maybe"], "--option partial_progress: 'maybe' is not true or false."),
             (["--option", "max_commits"], "--option max_commits: '' is not a whole number."),
-            (["--option", "max_file_group_size_bytes=9qb"], "--option max_file_group_size_bytes: '9qb' is no size"),
+            (["--option", "max_file_group_size_bytes=9qb"], "--option max_file_group_size_bytes: '9qb' is not a size"),
             (["--option", "max-commits=0"], "max_commits must be a whole number above 0"),
             (["--branch", "mian"], "no branch 'mian'"),
         ],
@@ -327,7 +327,7 @@ class TestPublish:
         assert page.startswith("db.t: ingest published.\n")
         assert "0 equality and 1 range delete files; 1 row deleted" in page
         assert keys(lake, "db.t") == [("a", number, "x") for number in (0, 2, 3, 4)]
-        assert lake.run("publish", "db.t").stdout == "db.t: main has all of ingest already; nothing to publish.\n"
+        assert lake.run("publish", "db.t").stdout == "db.t: main already has all of ingest; nothing to publish.\n"
         assert "no branch 'ingets'" in lake.error("publish", "db.t", "--branch", "ingets")["message"]
 
 
@@ -374,7 +374,7 @@ class TestRemoveOrphanFiles:
         assert "--yes" in lake.run(*recent).stderr
         asked = answer(monkeypatch, False, True)
         assert lake.run(*recent).status == 1
-        assert asked == ["Remove 1 file of 4 B that nothing of db.calendars names?"]
+        assert asked == ["Remove 1 file of 4 B that db.calendars does not reference?"]
         assert orphan.exists()
         page = lake.run(*recent).stdout
         assert page.startswith("db.calendars: orphan files removed.\n")
@@ -418,7 +418,7 @@ class TestMaintain:
         before = head(ill, "db.t")
         asked = answer(monkeypatch, False)
         assert ill.run("maintain", "db.t").status == 1
-        assert asked == ["Maintain db.t, which expires old snapshots and removes files that nothing needs?"]
+        assert asked == ["Maintain db.t? This expires old snapshots and removes unneeded files."]
         assert head(ill, "db.t") == before
 
     def test_failed_job_is_told_and_ends_in_status_1(self, ill: Lake) -> None:
@@ -433,7 +433,7 @@ class TestUpgrade:
     def test_asks_and_upgrades(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         asked = answer(monkeypatch, False)
         assert lake.run("upgrade", TABLE).status == 1
-        assert asked == ["Upgrade db.calendars from version 2 to 3? There is no way back."]
+        assert asked == ["Upgrade db.calendars from version 2 to 3? This cannot be undone."]
         assert lake.json("upgrade", TABLE, "--yes") == {
             "table": TABLE,
             "previous_format_version": 2,
@@ -471,7 +471,7 @@ class TestInterrupt:
         assert f"interrupted: db.t got snapshots {committed} (replace) of branch main since" in error.stderr
         assert keys(lake, "db.t") == before
         again = lake.json("remove-orphan-files", "db.t", "--older-than", "0s", "--allow-recent", "--dry-run")
-        assert again["orphan_file_locations"] == [], "what was not committed is gone"
+        assert again["orphan_file_locations"] == [], "uncommitted work was discarded"
 
     @pytest.mark.parametrize("command", ["compact", "convert-deletes"])
     def test_nothing_committed(self, ill: Lake, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
@@ -479,7 +479,7 @@ class TestInterrupt:
         self.interrupt_at(monkeypatch, 0)
         run = ill.run(command, "db.t")
         assert run.status == 130
-        assert run.stderr == "Error: interrupted: nothing was committed; db.t is as it was.\n"
+        assert run.stderr == "Error: interrupted: nothing was committed; db.t is unchanged.\n"
         assert head(ill, "db.t") == before
 
 

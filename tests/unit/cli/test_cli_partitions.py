@@ -48,7 +48,7 @@ def test_ranges_are_added_and_dropped_in_one_commit(lake: Lake) -> None:
     ]
     refused = lake.run(*changes)
     assert refused.status == 2
-    assert "--yes confirms" in refused.stderr
+    assert "pass --yes to confirm" in refused.stderr
     document = lake.run(*changes, "--yes", "-o", "json").document
     assert (document["dropped"], document["removed_row_count"]) == (["[2020, 2021)"], 2)
     listed = lake.run("partitions", TABLE, "-o", "json").document["partitions"]
@@ -67,7 +67,7 @@ def test_what_is_retired_comes_back(lake: Lake) -> None:
     tried = lake.run("retire", TABLE, "[2020, 2021)", "--dry-run", "-o", "json").document
     assert (tried["dry_run"], tried["dropped"]) == (True, ["[2020, 2021)"])
     run = lake.run("retire", TABLE, "[2020, 2021)")
-    assert run.stdout.splitlines()[1] == "Kept: tableformat restore db.sales retired-2020-2021"
+    assert run.stdout.splitlines()[1] == "To restore: tableformat restore db.sales retired-2020-2021"
     shown = lake.run("partitions", TABLE).stdout.splitlines()
     assert shown[0].split()[-2:] == ["tag", "retired_at"]
     assert shown[2].split()[2:5] == ["retired", "1", "2"]

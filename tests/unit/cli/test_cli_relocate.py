@@ -29,7 +29,7 @@ def test_a_moved_lake_is_written_again(tmp_path: Path) -> None:
     assert "tableformat relocate" in " ".join(refused.split())
     assert "1 table would be relocated" in run(moved, "relocate", "--dry-run")
     assert "1 table relocated to" in run(moved, "relocate")
-    assert "There already: db.t." in run(moved, "relocate")
+    assert "Already present: db.t." in run(moved, "relocate")
     run(moved, "delete-prefix", "db.t", "id1=a")
 
 

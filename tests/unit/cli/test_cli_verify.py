@@ -29,7 +29,7 @@ def damage(lake: Lake) -> str:
 def test_a_clean_table(lake: Lake) -> None:
     run = lake.run("verify", TABLE)
     assert (run.status, run.stderr) == (0, "")
-    assert run.stdout.endswith("\nNothing is wrong.\n")
+    assert run.stdout.endswith("\nNo problems found.\n")
     assert "rows read" not in run.stdout
     deep = lake.run("verify", TABLE, "--deep")
     assert deep.status == 0

@@ -88,7 +88,7 @@ def test_watch_goes_on_without_its_catalog_for_a_while(lake: Lake, monkeypatch: 
     monkeypatch.setattr(time, "sleep", of_the_watch(pause))
     done = lake.run("maintain", "--watch")
     assert done.status == 0
-    assert "the tables cannot be listed, and are looked at again later: no answer" in done.stderr
+    assert "the tables cannot be listed; trying again later: no answer" in done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["db.small:"]
     answers = iter(["no answer"])
     done = lake.run("maintain", "--watch", "--for", "0s")

@@ -131,7 +131,7 @@ def test_half_a_name_is_an_error(table: Table, application_id: object, batch_id:
 @pytest.mark.parametrize("text", ["", "7", "{}", '{"batch-id": [], "snapshot-id": 1, "time-ms": 1}', "null"])
 def test_record_that_someone_else_wrote(text: str) -> None:
     name = property_name("main", "app")
-    with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* no record of a batch"):
+    with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* not a valid batch record"):
         applied_batch({name: text}, "main", "app")
 
 

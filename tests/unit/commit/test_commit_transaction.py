@@ -443,10 +443,10 @@ def test_format_versions_take_what_they_can_hold(table: Table, catalog: FaultyCa
     v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
     v3 = commit_change(v3, append(data_file(v3, "a.parquet", [1, 2]))).table
     change = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(position_delete(v3, "d.parquet", target, [0]),))
-    with pytest.raises(UnsupportedFeatureError, match="takes no new position delete files"):
+    with pytest.raises(UnsupportedFeatureError, match="does not accept new position delete files"):
         commit_change(v3, change)
     v1 = catalog.create_table("db.v1", table.schema(), properties={"format-version": "1"})
-    with pytest.raises(UnsupportedFeatureError, match="format version 1; upgrade it"):
+    with pytest.raises(UnsupportedFeatureError, match="format version 1, which is read-only"):
         commit_change(v1, append(data_file(v1, "a.parquet")))
 
 

@@ -233,7 +233,7 @@ def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.T
     kept = table.new_write().write(rows_of(99))
     gone = staged[4].file_paths[0]
     Path(local_path(gone) or "").unlink()
-    with pytest.raises(InvalidArgumentError, match=r"1 of the files that were staged for .* are gone") as told:
+    with pytest.raises(InvalidArgumentError, match=r"1 of the files staged for .* do not exist") as told:
         table.commit(write, staged)
     assert gone in str(told.value)
     assert live_values(table, "id") == [1, 2]

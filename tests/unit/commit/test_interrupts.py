@@ -72,7 +72,7 @@ def test_ctrl_c_while_a_commit_is_reported_loses_no_file(table: tf.Table, act: s
     assert isinstance(table.catalog, tf.Catalog)
     head = table.snapshot_id
     table.catalog.report_to(interrupt)
-    with pytest.raises(BaseException, match=r"the commit to db\.t \(branch main\) happened, as snapshot") as told:
+    with pytest.raises(BaseException, match=r"the commit to db\.t \(branch main\) was applied as snapshot") as told:
         ACTS[act](table)
     assert isinstance(told.value, CommitInterruptedError)
     table.catalog.report_to(None)
@@ -93,7 +93,7 @@ def test_statistics_whose_commit_was_interrupted_stay(
         raise error
 
     monkeypatch.setattr(EmbeddedCatalog, "commit_table", interrupted)
-    with pytest.raises(BaseException, match=r"did not say whether the change of db\.t happened") as told:
+    with pytest.raises(BaseException, match=r"did not confirm whether the change of db\.t was applied") as told:
         STATISTICS[has_partitions](table)
     assert isinstance(told.value, CommitStateUnknownError)
     assert isinstance(told.value, CommitInterruptedError if error is KeyboardInterrupt else CommitExitError)
@@ -257,6 +257,6 @@ def test_what_is_told_has_happened_only_where_the_catalog_said_so(sent: Sent, sn
     fate = CommitFate()
     fate.sent, fate.snapshot_id = sent, snapshot_id
     told = str(fate.told(KeyboardInterrupt()))
-    assert (" happened, " in told) == (sent is Sent.APPLIED)
-    assert ("did not say whether" in told) == (sent is Sent.IN_FLIGHT)
+    assert ("interrupted afterwards" in told) == (sent is Sent.APPLIED)
+    assert ("did not confirm whether" in told) == (sent is Sent.IN_FLIGHT)
     assert ("17" in told) == (snapshot_id is not None)

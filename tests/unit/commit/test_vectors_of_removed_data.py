@@ -48,10 +48,10 @@ def test_who_removes_no_data_file_removes_no_vector(table: Table) -> None:
 @pytest.mark.parametrize(
     ("sent", "snapshot_id", "text"),
     [
-        (Sent.IN_FLIGHT, None, "did not say whether the change of the table happened"),
-        (Sent.APPLIED, None, "the change of the table happened, and was interrupted"),
-        (Sent.IN_FLIGHT, 7, "did not say whether the commit to the table happened"),
-        (Sent.APPLIED, 7, "the commit to the table happened, as snapshot 7"),
+        (Sent.IN_FLIGHT, None, "did not confirm whether the change of the table was applied"),
+        (Sent.APPLIED, None, "the change of the table was applied, and was interrupted"),
+        (Sent.IN_FLIGHT, 7, "did not confirm whether the commit to the table was applied"),
+        (Sent.APPLIED, 7, "the commit to the table was applied as snapshot 7"),
     ],
 )
 def test_what_is_told_of_an_interrupt(sent: Sent, snapshot_id: int | None, text: str) -> None:

@@ -68,7 +68,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         choose_cases(CASES, ["nul-matches"])
     with pytest.raises(InvalidArgumentError, match="no cases in"):
         read_cases(tmp_path)
-    with pytest.raises(InvalidArgumentError, match="holds no written corpus"):
+    with pytest.raises(InvalidArgumentError, match="does not contain a corpus"):
         read_written(tmp_path)
     with pytest.raises(NotFoundError):
         specification_directory(tmp_path)

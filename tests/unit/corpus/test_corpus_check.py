@@ -70,7 +70,7 @@ def test_other_rows_are_wrong_and_a_refusal_is_none(written: list[WrittenCase]) 
     short = judge(case, Answer(rows=[*rows[1:], rows[1]]))
     assert (short.verdict, short.detail) == (Verdict.WRONG, "missing: (3, a); too many: (null, null)")
     assert judge(case, Answer(error="no\nsuch")).detail == "no such"
-    assert judge(case, Answer(rows=[{"id": 1}])).detail == "a row of the columns ['id'], not ['id', 'cat']"
+    assert judge(case, Answer(rows=[{"id": 1}])).detail == "a row has the columns ['id'], not ['id', 'cat']"
     unreadable = next(case for case in written if case.rows is None)
     assert judge(unreadable, Answer(rows=[])).verdict is Verdict.WRONG
     assert judge(unreadable, Answer(error="corrupt")).verdict is Verdict.RIGHT
@@ -86,7 +86,7 @@ def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCa
     assert judge(case, Answer(rows=[dict(zip(columns, same, strict=True))])).verdict is Verdict.RIGHT
     wrong = judge(case, Answer(rows=[dict(zip(columns, (*same[:2], "noon", *same[3:]), strict=True))]))
     assert wrong.verdict is Verdict.WRONG
-    assert "not of its column's type" in str(wrong.detail)
+    assert "does not have the type of its column" in str(wrong.detail)
 
 
 def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Path) -> None:

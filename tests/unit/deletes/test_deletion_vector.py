@@ -100,7 +100,7 @@ GOOD = encode_vector(positions([1, 2, 9]))
         (GOOD[:4] + b"abcd" + GOOD[8:], "begins with 61626364"),
         (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), "checksum"),
         (GOOD[:20] + bytes([GOOD[20] ^ 1]) + GOOD[21:], "checksum"),
-        (framed(b"no bitmap at all"), "no 64-bit Roaring bitmap"),
+        (framed(b"no bitmap at all"), "not a 64-bit Roaring bitmap"),
     ],
 )
 def test_a_damaged_vector_is_refused_by_name(blob: bytes, reason: str) -> None:

@@ -209,24 +209,24 @@ def footer(table: pa.Table, **changes: Any) -> pa.Table:
         (lambda table: table.replace_schema_metadata({FOOTER_KEY: b"{"}), "statement cannot be read"),
         (lambda table: footer(table, version=2), r"versions \(2, 1\) of format and encoding are unknown"),
         (lambda table: footer(table, **{"encoding-version": 2}), r"versions \(1, 2\)"),
-        (lambda table: footer(table, **{"key-types": ["string"]}), "are no key"),
-        (lambda table: footer(table, **{"key-types": ["string", "long", "int", "int"]}), "are no key"),
-        (lambda table: footer(table, **{"key-types": ["string", "long", LIST]}), "are no key"),
+        (lambda table: footer(table, **{"key-types": ["string"]}), "are not a valid key"),
+        (lambda table: footer(table, **{"key-types": ["string", "long", "int", "int"]}), "are not a valid key"),
+        (lambda table: footer(table, **{"key-types": ["string", "long", LIST]}), "are not a valid key"),
         (lambda table: footer(table, **{"key-types": ["string", "long", "oops"]}), "statement cannot be read"),
-        (lambda table: footer(table, **{"key-field-ids": [4, 4, 2]}), "names a column twice"),
+        (lambda table: footer(table, **{"key-field-ids": [4, 4, 2]}), "contains a column twice"),
         (lambda table: table.drop_columns(["lower_1"]), "with 0 columns 'lower_1'"),
-        (lambda table: replaced(table, "lower_1", pa.array(["x", "y"])), "'lower_1' of Arrow type string is no int64"),
+        (lambda table: replaced(table, "lower_1", pa.array(["x", "y"])), "'lower_1' of Arrow type string is not int64"),
         (
             lambda table: replaced(table, "lower_depth", pa.array([2, 9], pa.int8())),
-            "a lower_depth lies outside 0 to 3",
+            "a lower_depth is outside 0 to 3",
         ),
         (
             lambda table: replaced(table, "lower_depth", pa.array([-1, 2], pa.int8())),
-            "a lower_depth lies outside 0 to 3",
+            "a lower_depth is outside 0 to 3",
         ),
         (
             lambda table: replaced(table, "upper_depth", pa.array([2, 4], pa.int8())),
-            "a upper_depth lies outside 0 to 3",
+            "a upper_depth is outside 0 to 3",
         ),
         (lambda table: replaced(table, "upper_after", pa.array([True, None])), "'upper_after' .* null in 1 rows"),
     ],
@@ -242,7 +242,7 @@ def test_damaged_file_is_named(damage: Any, reason: str) -> None:
 )
 def test_column_that_changed_its_kind_is_named(now: IcebergType) -> None:
     schema = Schema(NestedField(7, "id2", now))
-    with pytest.raises(CorruptFileError, match=r"key column 'id2' is long there and .* in the table"):
+    with pytest.raises(CorruptFileError, match=r"key column 'id2' is long in the file and .* in the table"):
         spans_from_parquet(written(some_spans()), FILE, schema)
 
 

@@ -58,11 +58,11 @@ def test_null_is_a_prefix_value_and_sorts_first() -> None:
 @pytest.mark.parametrize(
     ("prefixes", "message"),
     [
-        ({"id2": [1]}, r"prefix \(id2\) is no leading part of the key \(id1, id2, num_cal\): .* \(id1\)"),
-        ({"id1": ["a"], "num_cal": [1]}, r"\(id1, num_cal\) is no leading part"),
+        ({"id2": [1]}, r"prefix \(id2\) is not a leading part of the key \(id1, id2, num_cal\)\. .* \(id1\)"),
+        ({"id1": ["a"], "num_cal": [1]}, r"\(id1, num_cal\) is not a leading part"),
         ({"id1": ["a"], "value": [1]}, "unknown column 'value' in a prefix of the key"),
         ({"Id1": ["a"]}, "Did you mean 'id1'"),
-        ({}, r"prefix \(\) is no leading part"),
+        ({}, r"prefix \(\) is not a leading part"),
         ({"id1": [5]}, "column 'id1' is string in the key"),
         ({"id1": ["a"], "id2": [1.5]}, "column 'id2' is long in the key"),
     ],
@@ -81,9 +81,9 @@ def test_bounds_are_half_open_and_may_be_of_different_length() -> None:
 @pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
-        (("b",), ("a", 3), r"lower bound \('b',\) lies above upper bound \('a', 3\)"),
-        ((), ("a",), "an empty tuple bounds nothing"),
-        (("a",), (), "an empty tuple bounds nothing"),
+        (("b",), ("a", 3), r"lower bound \('b',\) is above upper bound \('a', 3\)"),
+        ((), ("a",), "an empty tuple is not a bound"),
+        (("a",), (), "an empty tuple is not a bound"),
         (("a", 1, 2, 3), None, "4 values given for key"),
         ((1,), None, r"column 'id1' is string, not 1 \(int\)"),
     ],

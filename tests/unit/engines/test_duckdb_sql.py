@@ -95,7 +95,7 @@ class TestTimeTravel:
         [
             ("VERSION => 5", SnapshotNotFoundError, "no snapshot 5"),
             ("VERSION => 'thre'", TableFormatError, "thre"),
-            ("VERSION => NULL", InvalidArgumentError, "names no snapshot"),
+            ("VERSION => NULL", InvalidArgumentError, "is not a snapshot"),
             ("TIMESTAMP => TIMESTAMP '1999-01-01'", SnapshotNotFoundError, "had no snapshot at"),
         ],
     )
@@ -191,7 +191,7 @@ class TestInsert:
         ("sql", "message"),
         [
             ("INSERT OR IGNORE INTO lake.db.items VALUES (1, 'x', 1)", "OR IGNORE into db.items is not supported"),
-            ("INSERT INTO lake.db.items DEFAULT VALUES", "is no query"),
+            ("INSERT INTO lake.db.items DEFAULT VALUES", "is not a query"),
             ("INSERT INTO lake.db.items VALUES (1, 'x')", "gives 2 columns for id, Name, price"),
             ("INSERT INTO lake.db.items (id, size) VALUES (1, 2)", "no column size"),
             ("INSERT INTO lake.db.items VALUES (1, 'x', 1) RETURNING id", "RETURNING"),

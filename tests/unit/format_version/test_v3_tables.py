@@ -69,7 +69,7 @@ def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     """FM-3, FM-19."""
     catalog = new_catalog(tmp_path)
     table = new_table(catalog)
-    with pytest.raises(InvalidArgumentError, match="format-version 3 and cannot go back to 2"):
+    with pytest.raises(InvalidArgumentError, match="format-version 3 and cannot be downgraded to 2"):
         table.upgrade(2)
     with pytest.raises(UnsupportedFeatureError, match="format-version 4 is newer than 3"):
         table.upgrade(4)

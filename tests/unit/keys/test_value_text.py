@@ -87,7 +87,7 @@ def test_text_that_is_no_value_names_column_type_and_an_example(
 
 
 def test_nested_and_unknown_columns() -> None:
-    with pytest.raises(InvalidArgumentError, match="cannot be given as text"):
+    with pytest.raises(InvalidArgumentError, match="cannot be passed as text"):
         parsed("1", ListType(2, LongType(), element_required=False))
     with pytest.raises(UnknownColumnError):
         parse_value("1", "d", Schema(NestedField(1, "c", LongType())), where="db.t")

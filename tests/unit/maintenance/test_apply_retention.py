@@ -130,12 +130,12 @@ def test_rules_as_text(tmp_path: Path, retain: str, cutoff: str | None) -> None:
         ("ts 30 days", "must be rules"),
         ("ts: 30 days;; day: 1 day", "must be rules"),
         ("ts: 30", "must be rules"),
-        ("ts: 30 parsecs", "is a whole number"),
+        ("ts: 30 parsecs", "must be a whole number"),
         ("ts: 0 days", "above 0"),
         ("day: 5 hours", "does not fit column"),
         ("customer: 30 days", "does not fit column"),
-        ("ts: 30 days where region > 'EU'", "must give columns values"),
-        ("ts: 30 days where region = 'EU' OR customer = 'a'", "must give columns values"),
+        ("ts: 30 days where region > 'EU'", "must compare columns with values"),
+        ("ts: 30 days where region = 'EU' OR customer = 'a'", "must compare columns with values"),
         ("ts: 30 days where ts = TIMESTAMP '2026-01-01'", "limits 'ts' twice"),
         ("ts: 30 days where 'unfinished", "must be rules"),
     ],
@@ -154,9 +154,9 @@ def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
     """MT-108."""
     table = make(tmp_path, "ts: 30 days where region = 'EU'")
     for name in ("ts", "region"):
-        with pytest.raises(InvalidArgumentError, match="is named by the retention"), table.update_schema() as update:
+        with pytest.raises(InvalidArgumentError, match="is used by the retention"), table.update_schema() as update:
             update.rename_column(name, "other")
-        with pytest.raises(InvalidArgumentError, match="is named by the retention"), table.update_schema() as update:
+        with pytest.raises(InvalidArgumentError, match="is used by the retention"), table.update_schema() as update:
             update.delete_column(name)
     with table.update_schema() as update:
         update.rename_column("customer", "client")
@@ -166,13 +166,13 @@ def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
         on=["day"], bounds=[(date(2020, 1, 1), date(2020, 1, 9))], step="1 day", retain="30 days", ahead=1
     )
     columns = pa.schema([pa.field("day", pa.date32(), nullable=False), ("v", pa.int64())])
-    with pytest.raises(InvalidArgumentError, match="both say how long"):
+    with pytest.raises(InvalidArgumentError, match="both define how long"):
         catalog.create_table("db.a", columns, key=["day"], range_partitions=window, properties={RETAIN: "day: 9 days"})
     kept = catalog.create_table("db.b", columns, key=["day"], range_partitions=window)
-    with pytest.raises(InvalidArgumentError, match="both say how long"):
+    with pytest.raises(InvalidArgumentError, match="both define how long"):
         kept.set_properties({RETAIN: "day: 9 days"})
     plain = catalog.create_table("db.c", columns, key=["day"], properties={RETAIN: "day: 9 days"})
-    with pytest.raises(InvalidArgumentError, match="both say how long"):
+    with pytest.raises(InvalidArgumentError, match="both define how long"):
         plain.range_partitions.define(window)
 
 

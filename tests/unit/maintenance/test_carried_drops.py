@@ -138,7 +138,7 @@ def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
     return."""
     main, tag = with_retired_range(tmp_path)
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})
-    with pytest.raises(InvalidArgumentError, match="is published to"):
+    with pytest.raises(InvalidArgumentError, match="is the publish target of"):
         main.range_partitions.restore(tag)
 
 

@@ -94,7 +94,7 @@ def test_pending_delete_files_are_a_reason_when_asked_for(tmp_path: Path) -> Non
         table.delete_rows(pa.table({"id1": ["a"], "id2": [key]}))
     assert table.maintenance.plan_compaction().groups == ()
     (group,) = table.maintenance.plan_compaction(delete_file_threshold=3).groups
-    assert group.reasons == ("at most 3 of 1,000 rows are deleted", "3 deletes are applied to a file at every read")
+    assert group.reasons == ("at most 3 of 1,000 rows are deleted", "3 deletes are applied to a file on each read")
 
 
 def test_overlapping_files_are_merged_though_none_is_small(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_overlapping_files_are_merged_though_none_is_small(tmp_path: Path) -> No
     target = max(sizes(table))
     (group,) = table.maintenance.plan_compaction(target_file_size_bytes=target).groups
     assert (group.kind, len(group.tasks), group.output_file_count) == (GroupKind.MERGE, 3, 3)
-    assert group.reasons[-1] == "a key lookup meets 3.0 of the files instead of 1"
+    assert group.reasons[-1] == "a key lookup opens 3.0 of the files instead of 1"
 
 
 def test_file_far_above_the_target_is_split(tmp_path: Path) -> None:

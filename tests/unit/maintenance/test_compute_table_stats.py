@@ -110,7 +110,7 @@ def test_columns_that_cannot_be_counted(table: tf.Table) -> None:
         job.compute_table_stats(["nam"])
     with pytest.raises(InvalidArgumentError, match="'tags' has the type list"):
         job.compute_table_stats(["tags"])
-    with pytest.raises(InvalidArgumentError, match="names none"):
+    with pytest.raises(InvalidArgumentError, match="columns is empty"):
         job.compute_table_stats([])
     with pytest.raises(SnapshotNotFoundError):
         job.compute_table_stats(snapshot_id=7)

@@ -133,7 +133,7 @@ def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> No
     ("partition", "proofs"),
     [
         ("a", []),
-        ("b", ["no older data file in its scope has keys in its spans, newer spans left out"]),
+        ("b", ["no older data file in its scope has keys in its spans, apart from newer spans"]),
         ("c", ["no live data file in its scope is older than it"]),
     ],
 )
@@ -170,7 +170,7 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
         ),
     )
     table.refresh()
-    assert proofs(table) == [f"the data file that it names, {first.file_path}, left the table"]
+    assert proofs(table) == [f"its data file, {first.file_path}, was removed from the table"]
     before = live_tuples(table)
     table.maintenance.drop_dead_deletes()
     assert live_tuples(table) == before == [("b", 0, "x"), ("b", 2, "x")]
@@ -182,7 +182,7 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
         ),
     )
     table.refresh()
-    assert proofs(table) == ["no data file of its partition lies within its bounds and is as old"]
+    assert proofs(table) == ["no data file of its partition is within its bounds and as old"]
 
 
 def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     context = merge_context(table.view)
     found = {each.delete: each.proof for each in dead_deletes(table.view, [target], [under, alive, dead], context)}
     assert set(found) == {under, dead}
-    assert "stands for all position deletes" in found[under]
-    assert "left the table" in found[dead]
+    assert "replaces all position deletes" in found[under]
+    assert "removed from the table" in found[dead]
 
 
 def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,9 +250,9 @@ def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path
     assert dict(result.proofs) == dict(planned_result.proofs)
     reasons = sorted(proof for _, proof in result.proofs)
     assert [reason.split(",")[0] for reason in reasons] == [
-        *["every older data file that its bounds meet was searched for its rows"] * 3,
-        "the data file that it names",
-        "the data files that its rows name left the table",
+        *["all older data files within its bounds were searched for its rows"] * 3,
+        "its data file",
+        "its data files were removed from the table",
     ]
     again = table.maintenance.convert_deletes()
     assert (again.snapshot_id, again.proofs) == (result.snapshot_id, ())

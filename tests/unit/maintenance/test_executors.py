@@ -91,7 +91,7 @@ def run(request: pytest.FixtureRequest) -> Any:
 def test_connect_session_of_spark_3_5_is_refused() -> None:
     session = SparkSession()
     session.version = "3.5.9"  # type: ignore[attr-defined]
-    with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 from classic sessions alone.*executor="local"'):
+    with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 only from classic sessions.*executor="local"'):
         SparkRunner(session)  # type: ignore[arg-type]
 
 

@@ -140,7 +140,7 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
     assert live_tuples(table, snapshot_id=ids(table)[0]) == first
     with pytest.raises(SnapshotNotFoundError):
         table.maintenance.expire_snapshots(snapshot_ids=middle)
-    with pytest.raises(InvalidArgumentError, match="branch 'main' is at it"):
+    with pytest.raises(InvalidArgumentError, match="branch 'main' refers to it"):
         table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
 
 

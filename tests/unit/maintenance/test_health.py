@@ -194,7 +194,7 @@ def test_files_that_are_covered_are_told_apart_from_those_that_are_compared(tmp_
     for id1, told in (("b", ", 1 more is dead weight"), ("c", ", 2 more are dead weight")):
         table.delete_prefix({"id1": id1})
         (what,) = [each.what for each in table.maintenance.health().findings if each.name == "keyed-deletes"]
-        assert f"every read compares keys of 1 data file{told}, and other engines" in what
+        assert f"each read compares keys of 1 data file{told}, and other engines" in what
 
 
 def test_a_table_without_a_key_has_no_lookups(tmp_path: Path) -> None:

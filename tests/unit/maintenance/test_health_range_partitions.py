@@ -24,7 +24,7 @@ def test_rows_that_nothing_covers_and_files_that_straddle(catalog: tf.Catalog) -
     table.append(pa.table({"n": [10, 60]}, schema=SCHEMA))
     assert findings(table) == {}
     table.range_partitions.split(50)
-    assert findings(table)["straddling-files"].startswith("1 data files lie across borders")
+    assert findings(table)["straddling-files"].startswith("1 data files cross range boundaries")
     table.maintenance.compact()
     table.iceberg.refresh()
     table.iceberg.append(pa.table({"n": [500]}, schema=SCHEMA))
@@ -55,7 +55,7 @@ def test_a_window_that_has_not_moved(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.d", days, range_partitions=ranges)
     told = findings(table)["overdue-window"]
     assert "partitions are older than the table retains and [" in told
-    assert "is ahead and does not exist" in told
+    assert "is due and does not exist" in told
     report = table.maintenance.run(only=("advance_window",)).report_of("advance_window")
     assert report.result.dropped
     assert report.result.added
@@ -70,8 +70,8 @@ def test_a_window_is_overdue_at_either_end(catalog: tf.Catalog) -> None:
     today = date.today()
     old = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(30), today)], step="1 day", retain="10 days")
     missing = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(3), today)], step="1 day", ahead=2)
-    for name, ranges, what in (("db.old", old, "older than"), ("db.missing", missing, "is ahead and does not exist")):
+    for name, ranges, what in (("db.old", old, "older than"), ("db.missing", missing, "is due and does not exist")):
         told = findings(catalog.create_table(name, DAYS, range_partitions=ranges))
         assert told.keys() == {"overdue-window"}
         assert what in told["overdue-window"]
-        assert " and " not in told["overdue-window"].replace("ahead and does", "")
+        assert " and " not in told["overdue-window"].replace("due and does", "")

@@ -224,9 +224,9 @@ def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda main: main.delete(where="id2 = 1", mode="scan"), "delete files came"),
-        (lambda main: main.delete(where="id1 = 'a'", mode="scan"), "data files left"),
-        (lambda main: main.overwrite(rows("z", [1])), "delete files came"),
+        (lambda main: main.delete(where="id2 = 1", mode="scan"), "delete files were added"),
+        (lambda main: main.delete(where="id1 = 'a'", mode="scan"), "data files were removed"),
+        (lambda main: main.overwrite(rows("z", [1])), "delete files were added"),
     ],
 )
 def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any, what: str) -> None:
@@ -271,7 +271,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
         lambda: main.delete(where="id2 < 10", mode="scan"),
         lambda: main.overwrite(rows("z", [1])),
     ):
-        with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+        with pytest.raises(InvalidArgumentError, match="accepts only appends"):
             refused()
     main.append(rows("b", [1]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 1})
@@ -289,7 +289,7 @@ def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
     main.create_branch("ingest")
     main.set_properties(**TARGET)
     before = main.refresh().snapshot_id
-    with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+    with pytest.raises(InvalidArgumentError, match="accepts only appends"):
         main.maintenance.drop_dead_deletes()
     assert main.refresh().snapshot_id == before
 

@@ -155,7 +155,7 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     inner = table.catalog.create_table("db.inner", KEYED, location=f"{table.location}/data/inner")
     leave(local(table) / "data" / "dead.parquet")
     for each in (table, inner):
-        with pytest.raises(InvalidArgumentError, match="cannot be told from those of"):
+        with pytest.raises(InvalidArgumentError, match="cannot be distinguished from files of"):
             each.maintenance.remove_orphan_files()
     neighbour = table.catalog.create_table("db.t2", KEYED)
     table.catalog.drop_table("db.inner")
@@ -170,7 +170,7 @@ def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -
     metadata.write_text(outer.metadata.model_copy(update={"location": f"{outer.location}/"}).model_dump_json())
     outer.catalog.drop_table("db.t")
     outer.catalog.register_table("db.t", str(metadata))
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db\.t"):
+    with pytest.raises(InvalidArgumentError, match=r"cannot be distinguished from files of db\.t"):
         inner.maintenance.remove_orphan_files()
 
 
@@ -182,7 +182,7 @@ def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
     inner = table.catalog.create_table("db2.part.small.t", KEYED, location=f"{table.location}/data/inner")
     inner.append(rows("b", range(3)))
     age_everything(inner)
-    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.small\.t"):
+    with pytest.raises(InvalidArgumentError, match=r"cannot be distinguished from files of db2\.part\.small\.t"):
         table.maintenance.remove_orphan_files()
     assert inner.scan().count() == 3
 
@@ -315,7 +315,7 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
     assert (result.orphan_file_locations, result.freed_bytes) == ((orphan,), 5)
     assert files_on_disk(table) == kept
     assert Path(elsewhere.removeprefix("file://")).exists()
-    with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
+    with pytest.raises(InvalidArgumentError, match="file_list must have the columns"):
         table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
 
 
@@ -335,7 +335,7 @@ def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(t
     assert table.maintenance.remove_orphan_files(location=place, file_list=file_list).orphan_file_locations == (asked,)
     assert {beside, timeless} <= files_on_disk(table)
     for wrong in ({"file_path": ["a"], "last_modified": [1]}, {"file_path": [1], "last_modified": file_list[1][:1]}):
-        with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
+        with pytest.raises(InvalidArgumentError, match="file_list must have the columns"):
             table.maintenance.remove_orphan_files(file_list=pa.table(wrong))
 
 

@@ -134,7 +134,7 @@ def test_named_fields_may_be_those_of_an_older_spec(tmp_path: Path) -> None:
         update.remove_field("id1")
     table.refresh()
     assert table.maintenance.rewrite_manifests(spec_id=0, sort_by=["id1"]).rewritten_manifests_count > 0
-    with pytest.raises(InvalidArgumentError, match="'id1' is not found in partition spec 1, which has no fields"):
+    with pytest.raises(InvalidArgumentError, match="'id1' is not a field of partition spec 1, which has no fields"):
         table.maintenance.rewrite_manifests(sort_by=["id1"])
 
 

@@ -159,10 +159,10 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="has no order"):
         nested.maintenance.compact(z_order=["s", "n"])
     for arguments, message in (
-        ({"sort_by": "a"}, "is a list of columns"),
-        ({"sort_by": []}, "is a list of columns"),
-        ({"sort_by": ["a down"]}, "no column to sort by"),
-        ({"sort_by": ["a"], "z_order": ["a", "v"]}, "rows have one order"),
+        ({"sort_by": "a"}, "must be a list of columns"),
+        ({"sort_by": []}, "must be a list of columns"),
+        ({"sort_by": ["a down"]}, "not a sort column"),
+        ({"sort_by": ["a"], "z_order": ["a", "v"]}, "rows have only one order"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             compact(**arguments)  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def test_a_key_is_the_order_of_its_table(tmp_path: Path) -> None:
         for number in (2, 1):
             table.append(pa.table({"a": [number], "b": [0], "name": ["x"], "v": [0.0]}))
         for order in ({"sort_by": ["name"]}, {"sort_by": ["a DESC"]}, {"z_order": ["a", "name"]}):
-            with pytest.raises(InvalidArgumentError, match=r"order of its key, 'a, name'.*Leave the order out"):
+            with pytest.raises(InvalidArgumentError, match=r"sorted by the key, 'a, name'.*Omit the order"):
                 table.maintenance.compact(rewrite_all=True, **order)  # type: ignore[arg-type]
         table.maintenance.compact(rewrite_all=True, sort_by=["a"])
         (data,) = live_data_files(table)

@@ -202,7 +202,7 @@ def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureF
             result = table.replace(rows("b", [number]), prefix=["id1", "id2"])
     assert result is not None
     assert result.added_row_count == 1
-    assert "the commit before it stands" in caplog.text
+    assert "the preceding commit was applied" in caplog.text
     metrics = table.maintenance.upkeep_metrics
     assert metrics.failure_count >= 1
     assert metrics.last_failure.startswith("CorruptFileError")

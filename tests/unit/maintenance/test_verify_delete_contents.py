@@ -73,7 +73,7 @@ def test_more_positions_than_the_entry_states(tmp_path: Path) -> None:
     table.delete("id1 = 'a' and id2 in (1, 2)", mode="scan")
     alter_files(table, lambda file: replace(file, record_count=1) if isinstance(file, DeleteFile) else file)
     finding = the_finding(table.verify(deep=True), FindingKind.WRONG_COUNT)
-    assert "entry states 1 rows and its footer 2" in finding.what
+    assert "entry states 1 rows, but its footer states 2" in finding.what
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_clean_table_has_no_finding(table: tf.Table) -> None:
     counts = (found.snapshot_count, found.manifest_count, found.data_file_count, found.delete_file_count)
     assert counts == (3, 3, 2, 1)
     assert not found.deep
-    assert "3 snapshots, 3 manifests, 2 data files, 1 delete file\nnothing is wrong" in str(found)
+    assert "3 snapshots, 3 manifests, 2 data files, 1 delete file\nno problems found" in str(found)
 
 
 def test_a_clean_table_of_version_3(v3: tf.Table) -> None:
@@ -106,7 +106,7 @@ class TestFiles:
             finding = the_finding(table.verify(deep=deep), kind)
             assert (finding.file, finding.severity) == (newest.file_path, Severity.ERROR)
         if how == "cut off":
-            assert f"{len(whole) - 7:,} bytes where the metadata states {len(whole):,}" in finding.what
+            assert f"{len(whole) - 7:,} bytes, but the metadata states {len(whole):,}" in finding.what
 
     @pytest.mark.parametrize("kind", ["manifest", "manifest list", "delete file"])
     def test_other_files(self, table: tf.Table, kind: str) -> None:
@@ -257,7 +257,7 @@ class TestManifests:
         alter_files(table, lambda file: replace(file, record_count=5) if isinstance(file, DataFile) else file)
         found = table.verify()
         assert FindingKind.WRONG_SEQUENCE_NUMBER in kinds(found)
-        assert "another manifest as" in found.findings[0].what
+        assert "another manifest states" in found.findings[0].what
 
     def test_partition_summaries(self, tmp_path: Path) -> None:
         """MT-72"""
@@ -337,7 +337,7 @@ class TestSnapshots:
         # The snapshot before still has it, and verification reports it.
         later = [each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR]
         assert [each.command for each in later] == [None]
-        assert "dropped 1 delete file that matches nothing" in str(mended)
+        assert "dropped 1 delete file that matches no rows" in str(mended)
 
     def test_a_vector_that_is_older_than_its_data_file(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
@@ -348,7 +348,7 @@ class TestSnapshots:
             return [replace(entry, file=replace(entry.file, sequence_number=1)) if is_its else entry]
 
         alter_manifests(v3, lambda each: [replace(each, min_sequence_number=1)], change)
-        assert "or newer than it" in the_finding(v3.verify(), FindingKind.DANGLING_VECTOR).what
+        assert "or is newer than it" in the_finding(v3.verify(), FindingKind.DANGLING_VECTOR).what
 
     def test_a_dead_position_delete_and_its_repair(self, table: tf.Table) -> None:
         """MT-73, MT-77: also if its file no longer exists."""
@@ -383,7 +383,7 @@ class TestSnapshots:
         assert table.verify(deep=True).findings == ()
 
     @pytest.mark.parametrize(
-        ("first_row_id", "told"), [(1, "another data file"), (40, "not given out yet"), (None, "have no ids")]
+        ("first_row_id", "told"), [(1, "another data file"), (40, "not assigned yet"), (None, "have no ids")]
     )
     def test_row_ids(self, v3: tf.Table, first_row_id: int | None, told: str) -> None:
         """MT-73"""
@@ -408,7 +408,7 @@ class TestSnapshots:
         assert head.summary is not None
         head.summary.additional_properties["total-records"] = "99"
         finding = the_finding(table.verify(), FindingKind.WRONG_TOTAL)
-        assert "total-records 99 and its manifests have 8" in finding.what
+        assert "total-records 99, but its manifests have 8" in finding.what
         assert finding.severity is Severity.WARNING
 
 

@@ -71,8 +71,8 @@ def test_errors_come_before_warnings_and_each_says_what_to_do(tmp_path: Path) ->
     assert set(kinds(found)[1:]) == {"missing-log", "wrong-total"}
     steps = {str(each.kind): each.next_step for each in found.findings}
     assert steps["missing-file"].startswith("Restore the file from a copy")
-    assert steps["missing-log"] == "Nothing: no reader of rows needs it."
-    assert steps["wrong-total"].startswith("Take no counts from summaries")
+    assert steps["missing-log"] == "No action: readers do not need it."
+    assert steps["wrong-total"].startswith("Do not use counts from summaries")
     assert all(each.what[0].isupper() for each in found.findings)
 
 
@@ -89,7 +89,7 @@ def test_what_the_last_snapshot_did_may_be_given_up(tmp_path: Path) -> None:
     alter_entries(table, damage)
     finding = next(each for each in table.verify().errors if each.file == newest.file_path)
     assert finding.next_step.startswith("Compare it with a copy")
-    assert "give up what the last snapshot did" in finding.next_step
+    assert "roll back the last snapshot" in finding.next_step
     assert finding.command == f"table.rollback(snapshot_id={first})"
 
 
@@ -119,7 +119,7 @@ def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
     assert {str(each.kind) for each in planned.left} - {"wrong-total"} == (
         {"missing-file"} if version == "2" else set()
     )
-    assert str(planned).startswith("would drop 1 delete file that matches nothing")
+    assert str(planned).startswith("would drop 1 delete file that matches no rows")
     mended = table.maintenance.repair()
     left = {str(each.kind) for each in mended.left} - {"wrong-total"}
     assert left == ({"missing-file"} if version == "2" else {kind}), "of the snapshot before"

@@ -167,7 +167,7 @@ class TestDeletionVectors:
             PositionDeleteIndex([vector("v1", 6, "data.parquet"), vector("v2", 7, "data.parquet")])
 
     def test_must_say_whose_they_are(self) -> None:
-        with pytest.raises(CorruptFileError, match="does not say which data file"):
+        with pytest.raises(CorruptFileError, match="does not name its data file"):
             PositionDeleteIndex([vector("v", 6, None)])
 
 

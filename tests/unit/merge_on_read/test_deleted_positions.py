@@ -386,7 +386,7 @@ def test_a_deletion_vector_with_another_number_of_rows_than_its_entry_is_refused
     task = FileScanTask(
         data_file=data_file(sorted_data(tmp_path)), deletion_vector=delete_file(path, **(entry | {"record_count": 3}))
     )
-    with pytest.raises(CorruptFileError, match=r"x\.puffin: .* 2 positions .* 3"):
+    with pytest.raises(CorruptFileError, match=r"x\.puffin: .* 2 positions.* 3"):
         deleted(task)
 
 

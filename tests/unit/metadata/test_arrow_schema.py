@@ -65,7 +65,7 @@ def test_columns_of_other_libraries() -> None:
 @pytest.mark.parametrize("rows", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
 def test_rows_are_no_columns(tmp_path: Path, rows: Any) -> None:
     catalog = new_lake(tmp_path / "lake")
-    with pytest.raises(InvalidArgumentError, match=r"not rows \(\w+\): give pa\.table\(rows\)\.schema, and append"):
+    with pytest.raises(InvalidArgumentError, match=r"not rows \(\w+\)\. Pass pa\.table\(rows\)\.schema, and append"):
         catalog.create_table("db.t", rows)
     assert not catalog.table_exists("db.t")
     catalog.create_table("db.t", pa.table(rows).schema).append(rows)

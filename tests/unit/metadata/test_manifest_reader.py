@@ -271,7 +271,7 @@ def test_content_that_nobody_knows_is_refused_and_misplaced_content_is_corrupt(t
     schema = entry_schema([*REQUIRED, field("content", "int", 134)])
     with pytest.raises(UnsupportedFeatureError, match=r"1\.parquet has content 3"):
         foreign(tmp_path, schema, {"status": 1, "data_file": {**FILE, "content": 3}})
-    with pytest.raises(CorruptFileError, match="POSITION_DELETES in a manifest of DATA"):
+    with pytest.raises(CorruptFileError, match="POSITION_DELETES file in a manifest of DATA"):
         foreign(tmp_path, schema, {"status": 1, "data_file": {**FILE, "content": 1}})
 
 

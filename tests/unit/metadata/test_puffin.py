@@ -76,7 +76,7 @@ CONTENT = encode_puffin(BLOBS)[0]
     ("content", "reason"),
     [
         (b"", "too few"),
-        (CONTENT[:-1] + b"?", "no Puffin file"),
+        (CONTENT[:-1] + b"?", "not a Puffin file"),
         (CONTENT[:-12] + b"\xff\xff\xff\x7f" + CONTENT[-8:], "payload of 2147483647"),
         (CONTENT[:-12] + b"\xff\xff\xff\xff" + CONTENT[-8:], "payload of -1"),
         (CONTENT[:-12] + b"\x05\0\0\0" + CONTENT[-8:], "footer begins"),
@@ -98,7 +98,7 @@ def test_unknown_flags_are_refused(tmp_path: Path) -> None:
 
 def test_a_blob_outside_of_the_file_and_an_absent_file_are_refused(tmp_path: Path) -> None:
     """DA-8"""
-    with pytest.raises(CorruptFileError, match="does not lie inside"):
+    with pytest.raises(CorruptFileError, match="is not inside"):
         read_blob(IO, stored(tmp_path, CONTENT), offset=len(CONTENT) - 2, length_bytes=10)
     with pytest.raises(CorruptFileError, match="absent"):
         read_footer(IO, str(tmp_path / "absent.puffin"))

@@ -120,7 +120,7 @@ def test_snapshots_without_a_manifest_list_are_refused() -> None:
         (b"", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (gzip.compress(b"{}", mtime=0)[:-5], "not JSON"),
-        (b"[]", "no JSON object"),
+        (b"[]", "does not contain a JSON object"),
         (b"{}", "format-version is None"),
         (b'{"format-version": "2"}', "format-version is '2'"),
         (b'{"format-version": true}', "format-version is True"),

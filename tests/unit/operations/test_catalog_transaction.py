@@ -139,7 +139,7 @@ def test_an_exception_in_the_block_changes_no_table_and_leaves_no_file(catalog: 
             tx.table("db.lines").delete("amount = 10", mode="scan")
             print(tx.results)
 
-    with pytest.raises(InvalidArgumentError, match="no results before"):
+    with pytest.raises(InvalidArgumentError, match="available only after its"):
         change()
     assert state(catalog) == BEFORE
     assert files(tmp_path) == before

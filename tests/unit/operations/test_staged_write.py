@@ -76,9 +76,9 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
         (
             {"kind": "replace-interval", "on": "day", "lower": 1, "prefix": ["day"]},
             InvalidArgumentError,
-            "prefix belongs",
+            "prefix is only valid",
         ),
-        ({"kind": "append", "on": "day"}, InvalidArgumentError, "belong to kind='replace-interval'"),
+        ({"kind": "append", "on": "day"}, InvalidArgumentError, "only valid with kind='replace-interval'"),
     ],
 )
 def test_wrong_arguments(table: tf.Table, arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -206,9 +206,9 @@ def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: floa
     [
         (f"{ENABLED}idd", "true", UnknownColumnError, "Did you mean 'id'"),
         (f"{RATE}ids", "0.1", UnknownColumnError, "Did you mean 'id'"),
-        (f"{ENABLED}flag", "true", InvalidArgumentError, "any type but boolean"),
-        (f"{ENABLED}tags", "true", InvalidArgumentError, "one value a row"),
-        (f"{ENABLED}tags.element", "true", InvalidArgumentError, "one value a row"),
+        (f"{ENABLED}flag", "true", InvalidArgumentError, "any type except boolean"),
+        (f"{ENABLED}tags", "true", InvalidArgumentError, "one value per row"),
+        (f"{ENABLED}tags.element", "true", InvalidArgumentError, "one value per row"),
         (f"{RATE}id", "0", InvalidArgumentError, "between 0 and 1"),
         (f"{RATE}id", "1", InvalidArgumentError, "between 0 and 1"),
     ],
@@ -254,7 +254,7 @@ def test_a_filter_beyond_the_end_of_its_file_names_the_file(table: tf.Table, tmp
     cut.write_bytes(path.read_bytes()[: chunk.bloom_filter_offset + 40])
     with pa.OSFile(str(cut)) as source:
         stored = filter_bytes.StoredFilter(source, str(cut), chunk)
-        with pytest.raises(CorruptFileError, match=r"cut\.parquet: a Bloom filter"):
+        with pytest.raises(CorruptFileError, match=r"cut\.parquet: one of its Bloom filters"):
             stored.whole()
 
 

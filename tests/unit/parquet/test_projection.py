@@ -147,7 +147,7 @@ def test_columns_that_the_file_does_not_have(
 def test_a_required_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     """FM-21."""
     stored = pa.table([[1]], schema=pa.schema([field("a", pa.int64(), 1)]))
-    with pytest.raises(CorruptFileError, match=r"lacks column 'b' \(2\)"):
+    with pytest.raises(CorruptFileError, match=r"lacks the required column 'b' \(2\)"):
         read(tmp_path, stored, Schema(NestedField(2, "b", LongType(), required=True)))
 
 

@@ -157,7 +157,7 @@ def test_more_than_64_kib_are_refused() -> None:
         ('{"version":1,"field-ids":[99],"bounds":[]}', "99"),
         ('{"version":1,"field-ids":[7],"bounds":[]}', "nullable"),
         ("[]", "JSON object"),
-        ("no JSON", "no JSON"),
+        ("not JSON", "not JSON"),
     ],
 )
 def test_writers_refuse_what_they_do_not_know(text: str, named: str) -> None:

@@ -133,12 +133,12 @@ def test_what_exists_is_said_and_read_again(name: str) -> None:
 @pytest.mark.parametrize(
     ("texts", "error", "message"),
     [
-        ({"bounds": "[1, 2)"}, InvalidArgumentError, "lists the range columns"),
+        ({"bounds": "[1, 2)"}, InvalidArgumentError, "must list the range columns"),
         ({"on": "yaer"}, UnknownColumnError, "year"),
         ({"on": "year", "bound": "[1, 2)"}, UnknownOptionError, "bounds"),
-        ({"on": "year", "bounds": "1, 2"}, InvalidArgumentError, "no range"),
+        ({"on": "year", "bounds": "1, 2"}, InvalidArgumentError, "not a range"),
         ({"on": "year", "default": "yes"}, InvalidArgumentError, "neither true nor false"),
-        ({"on": "year", "ahead": "soon"}, InvalidArgumentError, "no whole number"),
+        ({"on": "year", "ahead": "soon"}, InvalidArgumentError, "not a whole number"),
         ({"on": "year", "bounds": "VALUE = \\N"}, InvalidArgumentError, "no nulls"),
         ({"on": "year", "splits": "(1, 2)"}, InvalidArgumentError, "year"),
     ],

@@ -117,7 +117,7 @@ def test_text() -> None:
             for number in range(LISTED_FILES)
             for line in (
                 f"    file:/t/covered-{number}  500 rows, sequence number 1",
-                "      newer deleted key ranges hold all its keys",
+                "      newer deleted key ranges cover all its keys",
             )
         ),
         "    and 2 more",

@@ -147,7 +147,7 @@ def test_filters_limits_and_engines_see_the_columns(tmp_path: Path) -> None:
 def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     table = new_table(catalog, 2)
-    with pytest.raises(UnsupportedFeatureError, match=r"need format version 3 and the table has 2; Table\.upgrade"):
+    with pytest.raises(UnsupportedFeatureError, match=r"need format version 3, .*\. Table\.upgrade"):
         table.scan(columns=["id", ROW_ID])
     with pytest.raises(UnsupportedFeatureError, match="need format version 3"):
         WriteContext.of(table.metadata, table.iceberg.io).with_row_lineage()

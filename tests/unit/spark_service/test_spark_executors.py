@@ -109,7 +109,7 @@ def test_what_is_small_stays_here(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["upkeep-executor-bytes", "copy-on-write-executor-bytes", "scan-executor-bytes"])
 def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
     """MT-100, SP-86"""
-    with pytest.raises(InvalidArgumentError, match=f"'{option}' is a number of bytes, not '64 MB'"):
+    with pytest.raises(InvalidArgumentError, match=f"'{option}' must be a number of bytes, not '64 MB'"):
         Session.open("lake", {"warehouse": str(tmp_path), option: "64 MB"})
 
 

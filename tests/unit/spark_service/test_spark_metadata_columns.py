@@ -51,7 +51,7 @@ def test_types_that_tables_lack_say_what_to_do(caplog: pytest.LogCaptureFixture)
         assert str(iceberg_type("varchar(7)", "name")) == str(iceberg_type("char(3)", "code")) == "string"
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
-    assert "'name': varchar(7) is kept as STRING" in told[0]
+    assert "'name': varchar(7) is stored as STRING" in told[0]
     assert "char_length(code) <= 3" in told[1]
     for spark, instead in (("variant", "to_json"), ("interval day", "a number"), ("timestamp_ntz(9)", "from Python")):
         with pytest.raises(InvalidArgumentError, match=instead):

@@ -146,7 +146,7 @@ def test_a_missing_file_is_named_as_the_metadata_spells_it(place: tuple[FileIO, 
 def test_a_file_that_is_shorter_than_stated_was_cut_off(place: tuple[FileIO, str]) -> None:
     io, directory = place
     storage.write_bytes(io, f"{directory}/cut.parquet", b"PAR1")
-    with pytest.raises(CorruptFileError, match=r"cut\.parquet: it has 4 bytes where the metadata states 100"):
+    with pytest.raises(CorruptFileError, match=r"cut\.parquet: it has 4 bytes, but the metadata states 100"):
         storage.open_input(io, f"{directory}/cut.parquet", 100)
 
 

@@ -136,7 +136,7 @@ def test_events_need_a_key_and_a_known_operation() -> None:
     """CF-9."""
     with pytest.raises(InvalidKeyError):
         ModelTable(("id", "v")).apply_changes([{"id": 2, "v": "y", "_op": "I"}], order_by=None)
-    with pytest.raises(InvalidArgumentError, match="no operation"):
+    with pytest.raises(InvalidArgumentError, match="not an operation"):
         model_with().apply_changes([{**row("b", 1), "_op": "X"}], order_by=None)
 
 

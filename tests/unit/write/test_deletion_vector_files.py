@@ -93,7 +93,7 @@ def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: py
 def test_a_v2_table_has_no_vectors(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     (data,) = write_data_files(ctx, key_rows(("a", 1, 1))).data_files
-    with pytest.raises(UnsupportedFeatureError, match="format v2 table has no deletion vectors"):
+    with pytest.raises(UnsupportedFeatureError, match="format version 2 does not support deletion vectors"):
         write_deletion_vectors(ctx, {data: at(0)})
 
 

@@ -121,11 +121,11 @@ def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> N
     ranges = tf.RangePartitions(on=["id"], bounds=[("a", "z")])
     assert written(catalog, {METRICS + "default": "none"}, range_partitions=ranges)["id"] == (True, 100, 100)
     table = catalog.load_table("db.t")
-    with pytest.raises(InvalidArgumentError, match="range partitions go by the bounds of 'id'"):
+    with pytest.raises(InvalidArgumentError, match="range partitions use the bounds of 'id'"):
         table.set_properties({METRICS + "column.id": "truncate(16)"})
     table.set_properties({METRICS + "column.id": "full"})
     other = catalog.create_table("db.u", COLUMNS, key=["id"], properties={METRICS + "column.id": "none"})
-    with pytest.raises(InvalidArgumentError, match="range partitions go by the bounds of 'id'"):
+    with pytest.raises(InvalidArgumentError, match="range partitions use the bounds of 'id'"):
         other.range_partitions.define(ranges)
 
 

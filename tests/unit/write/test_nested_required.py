@@ -127,7 +127,7 @@ def test_a_struct_without_fields_is_refused_where_it_would_come_to_be(tmp_path: 
     )
     table = new_table(catalog, "2", *fields)
     for path, column in (("st.a", "'st'"), ("ls.element.a", "'ls.element'")):
-        refused = pytest.raises(InvalidArgumentError, match=f"column {column} would be a struct without")
+        refused = pytest.raises(InvalidArgumentError, match=f"column {column} would become a struct without")
         with refused, table.update_schema() as update:
             update.delete_column(path)
     refused = pytest.raises(UnsupportedFeatureError, match="'none' is a struct without fields")

@@ -64,7 +64,7 @@ def test_message_with_a_refused_row_is_refused_whole(
     assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
     (first, why), (second, bad) = refused(result)
     assert (first, second) == (0, 2)
-    assert why == "another row with the same id was refused"
+    assert why == "another row with the same id was rejected"
     assert str(TOO_LARGE) in bad
     assert result.refused is not None
     assert result.refused.select(["id", "n", "v"]).to_pylist() == [
@@ -133,7 +133,7 @@ def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -
     result = table.replace_interval(new, on="n", lower=1, upper=2, on_refused="divert")
     assert live_tuples(table.refresh()) == [("a", 1, 1), ("a", 2, 0)]
     assert [row for row, _ in refused(result)] == [1, 2]
-    assert "lies outside the interval 1 <= n < 2" in refused(result)[0][1]
+    assert "is outside the interval 1 <= n < 2" in refused(result)[0][1]
 
 
 # -- writers in other processes
@@ -164,6 +164,6 @@ def test_message_that_two_writers_have_parts_of_is_not_stored_in_part(table: tf.
     """CP-24: neither writer knows of the other's rows, the commit does."""
     write = table.new_write(kind="replace", prefix=["id"])
     for staged in parts_of_one_message(write):
-        with pytest.raises(InvalidArgumentError, match=r"1 prefixes.*'id': 'a'.*one call of write"):
+        with pytest.raises(InvalidArgumentError, match=r"1 prefixes.*'id': 'a'.*one write call"):
             table.commit(write, staged)
         assert live_tuples(table.refresh()) == OLD

@@ -53,11 +53,11 @@ def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> 
     schema = pa.schema([("id", pa.int64()), ("wide", pa.decimal128(38, 0))])
     frame = pd.DataFrame({"id": [1, 2], "wide": [2**70, None]})
     assert as_reader(frame, schema=schema).read_all()["wide"].to_pylist() == [2**70, None]
-    with pytest.raises(InvalidArgumentError, match="column 'id' of rows has values of no common type"):
+    with pytest.raises(InvalidArgumentError, match="column 'id' of rows has values without a common type"):
         as_reader(pd.DataFrame({"id": [1, "a"]}), schema=schema)
     with pytest.raises(InvalidArgumentError, match="column 'id' of rows has an integer of more than 64 bits"):
         as_reader([{"id": 2**70}], schema=schema)
-    with pytest.raises(InvalidArgumentError, match="two columns of one name"):
+    with pytest.raises(InvalidArgumentError, match="two columns of the same name"):
         as_reader(pd.DataFrame([[1, 2]], columns=["id", "id"]), schema=schema)
 
 

@@ -105,17 +105,17 @@ def test_rows_are_refused_where_the_condition_is_false(
 @pytest.mark.parametrize(
     ("name", "condition", "error", "message"),
     [
-        ("c", "v > 5", InvalidArgumentError, r"branch 'main' break it, such as one with \{'v': 1.0\}"),
+        ("c", "v > 5", InvalidArgumentError, r"branch 'main' violate it, for example one with \{'v': 1.0\}"),
         ("c", "b IS TRUE OR s IS NOT NULL OR v > 1", InvalidArgumentError, "'v': 1.0"),
-        ("c", "1 = 1", InvalidArgumentError, "no row can break it"),
-        ("c", "id IN (1, NULL)", InvalidArgumentError, "no row can break it"),
-        ("c", "id % 2 = 1", InvalidPredicateError, "no filter that a scan can apply"),
-        ("c", "v > 0) OR (v < 5", InvalidPredicateError, "no SQL condition"),
+        ("c", "1 = 1", InvalidArgumentError, "no row can violate it"),
+        ("c", "id IN (1, NULL)", InvalidArgumentError, "no row can violate it"),
+        ("c", "id % 2 = 1", InvalidPredicateError, "a scan cannot filter by"),
+        ("c", "v > 0) OR (v < 5", InvalidPredicateError, "not a SQL condition"),
         ("c", "at > TIME '10:00:00'", UnsupportedFeatureError, "cannot be written in Spark's SQL"),
         ("c", "v < 'inf'::DOUBLE", UnsupportedFeatureError, "cannot be written in Spark's SQL"),
         ("c d", "v > 0", InvalidArgumentError, "letters, digits and underscores"),
         ("", "v > 0", InvalidArgumentError, "letters, digits and underscores"),
-        ("KNOWN", "v > 0", AlreadyExistsError, r"'known' already: .*drop_check\('known'\)"),
+        ("KNOWN", "v > 0", AlreadyExistsError, r"'known' already exists: .*drop_check\('known'\)"),
     ],
 )
 def test_what_cannot_be_a_constraint_is_refused(
@@ -134,7 +134,7 @@ def test_rows_of_branches_are_held_against_it_too(table: tf.Table) -> None:
     assert table.catalog is not None
     table.create_branch("audit")
     table.catalog.load_table("db.t", branch="audit").append([{"id": 2, "v": -1.0}])  # type: ignore[attr-defined]
-    with pytest.raises(InvalidArgumentError, match="branch 'audit' break it"):
+    with pytest.raises(InvalidArgumentError, match="branch 'audit' violate it"):
         table.add_check("positive", "v > 0")
     table.drop_branch("audit").add_check("positive", "v > 0")
 
@@ -202,7 +202,7 @@ def test_column_of_a_constraint_stays(table: tf.Table) -> None:
     """CK-4, in Python as in Spark."""
     table.add_check("positive", "v > 0")
     for change in (lambda update: update.rename_column("v", "w"), lambda update: update.delete_column("v")):
-        with pytest.raises(InvalidArgumentError, match=r"named by the CHECK constraint 'positive'"):
+        with pytest.raises(InvalidArgumentError, match=r"used by the CHECK constraint 'positive'"):
             change(table.update_schema())
     with table.update_schema() as update:
         update.rename_column("s", "text")

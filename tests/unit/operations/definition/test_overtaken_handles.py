@@ -90,7 +90,7 @@ PROPERTIES: dict[str, tuple[Act, Act, str]] = {
     "no bounds of a range column": (
         lambda table: table.set_properties({"write.metadata.metrics.column.v": "none"}),
         lambda table: table.range_partitions.define(RANGES),
-        "range partitions go by",
+        "range partitions use",
     ),
 }
 
@@ -136,7 +136,7 @@ def test_a_branch_that_others_are_published_to_by_now_is_moved_by_publishing(
     deleted = catalog.load_table("db.t", branch="tried").delete_prefix({"id": 1}).snapshot_id
     behind = catalog.load_table("db.t")
     table.refresh().create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
-    with pytest.raises(InvalidArgumentError, match="is what branch 'ingest' is published to"):
+    with pytest.raises(InvalidArgumentError, match="is the publish target of branch 'ingest'"):
         behind.set_current_snapshot(deleted)
     assert live_values(table.refresh(), "id") == [1]
 

@@ -179,7 +179,7 @@ def test_rows_outside_of_a_partition_are_refused_one_by_one(catalog: tf.Catalog)
         table.replace_partition(given, "[10, 20)")
     report = caught.value.refused.to_pylist()
     assert [each["row_index"] for each in report] == [1, 2, 4]
-    assert report[0]["reason"] == "lies outside the partition [10, 20)"
+    assert report[0]["reason"] == "is outside the partition [10, 20)"
     assert live_values(table.refresh(), "n") == [12]
     result = table.replace_partition(given, "[10, 20)", on_refused="divert")
     assert result.refused["n"].to_pylist() == [25, 40, 9]
@@ -192,7 +192,7 @@ def test_the_default_partition_is_replaced(catalog: tf.Catalog) -> None:
     table.append(rows(-5, 5, 40, 70))
     with pytest.raises(RowsRefusedError) as caught:
         table.replace_partition(rows(15, 45), "default")
-    assert caught.value.refused["reason"].to_pylist() == ["lies outside the default partition"]
+    assert caught.value.refused["reason"].to_pylist() == ["is outside the default partition"]
     table.replace_partition(rows(45), "default")
     assert live_values(table, "n") == [5, 45]
 
@@ -200,13 +200,13 @@ def test_the_default_partition_is_replaced(catalog: tf.Catalog) -> None:
 @pytest.mark.parametrize(
     ("partition", "told"),
     [
-        ("[10, 21)", "there is no range partition '\\[10, 21\\)'"),
-        ("default", "there is no range partition 'default'"),
-        ("uncovered", "there is no range partition 'uncovered'"),
+        ("[10, 21)", "the range partition '\\[10, 21\\)' does not exist"),
+        ("default", "the range partition 'default' does not exist"),
+        ("uncovered", "the range partition 'uncovered' does not exist"),
         ((10, 15), "would cut the partition \\[10, 20\\)"),
-        ((10, 30), "is 2 range partitions: \\[10, 20\\), \\[20, 30\\)"),
+        ((10, 30), "covers 2 range partitions: \\[10, 20\\), \\[20, 30\\)"),
         ((30, 40), "no range partitions make up \\[30, 40\\)"),
-        ((7,), "a bound is a pair"),
+        ((7,), "a bound must be a pair"),
     ],
 )
 def test_what_is_no_partition_is_refused(partition: Any, told: str, catalog: tf.Catalog) -> None:

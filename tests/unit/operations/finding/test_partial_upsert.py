@@ -70,7 +70,7 @@ def test_events_that_lack_a_column_are_an_error_unless_they_delete(table: tf.Tab
         table.apply_changes(events, order_by=None)
     with pytest.raises(InvalidArgumentError, match="lack 'b'"), table.transaction() as tx:
         tx.apply_changes(events, order_by=None)
-    with pytest.raises(InvalidArgumentError, match=r"missing='keep' goes with on_refused='fail' only"):
+    with pytest.raises(InvalidArgumentError, match=r"missing='keep' is only supported with on_refused='fail'"):
         table.apply_changes(events, order_by=None, missing="keep", on_refused="divert")
     assert stored(table) == STORED
     gone = pa.table({"id": ["x"], "n": [1], "_op": ["delete"]})

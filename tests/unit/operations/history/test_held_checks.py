@@ -65,7 +65,7 @@ def test_a_picked_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table
     if is_behind:
         table.append(rows((4, 4)))
     before = live_values(table, "n")
-    told = "break the CHECK constraint 'positive'" if verb == "append" or not is_behind else "cannot be cherry-picked"
+    told = "violate the CHECK constraint 'positive'" if verb == "append" or not is_behind else "cannot be cherry-picked"
     with pytest.raises(InvalidArgumentError, match=told):
         cherrypick(table.iceberg, "main", bad)
     assert live_values(table.refresh(), "n") == before
@@ -82,7 +82,7 @@ def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
         path = local_path(entry.metadata_file)
         assert path is not None
         Path(path).unlink()
-    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'positive'"):
+    with pytest.raises(InvalidArgumentError, match="violate the CHECK constraint 'positive'"):
         cherrypick(table.iceberg, "main", bad)
     cherrypick(table.iceberg, "main", good)
     assert live_values(table.refresh(), "n") == [1, 5]
@@ -100,7 +100,7 @@ def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
     made_in = table.at(snapshot_id=bad)
     files = [data for data in live_data_files(made_in) if data.record_count]
     assert made_in.snapshot is not None
-    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'positive'"):
+    with pytest.raises(InvalidArgumentError, match="violate the CHECK constraint 'positive'"):
         refuse_rows_that_break_checks(made_in, files, metadata, since=made_in.snapshot, table="db.t")
 
 
@@ -110,7 +110,7 @@ def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Tab
     tags = [table.range_partitions.retire(-10, 0).tag]
     table.add_check("few", "n > -5")
     assert tags[0] is not None
-    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'few'"):
+    with pytest.raises(InvalidArgumentError, match="violate the CHECK constraint 'few'"):
         table.range_partitions.restore(tags[0])
     table.drop_check("few")
     table.range_partitions.restore(tags[0])
@@ -131,7 +131,7 @@ def test_constraints_of_spark_matter_where_they_came_since(table: tf.Table) -> N
     with replaced(row_checks, lambda *_, **__: ()):
         behind = staged(table.refresh(), lambda branch: branch.append(rows((3, 3))))
     table.set_properties({"read.split.target-size": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"'spark'.*is enforced by Spark"):
+    with pytest.raises(UnsupportedFeatureError, match=r"'spark'.*is enforced only by Spark"):
         cherrypick(table.iceberg, "main", before)
     cherrypick(table.iceberg, "main", behind)
     assert live_values(table.refresh(), "n") == [1, 3]

@@ -201,7 +201,7 @@ def test_a_drop_takes_whole_files_and_covers_those_that_straddle(catalog: tf.Cat
     table.append(rows(10, 60))
     table.range_partitions.split(50)
     table.append(rows(20, 70, 80))
-    with pytest.raises(InvalidArgumentError, match="1 data files have rows inside and outside"):
+    with pytest.raises(InvalidArgumentError, match="1 data files have rows both inside and outside"):
         table.range_partitions.drop(50, 100, metadata_only=True)
     tried = table.range_partitions.drop(50, 100, dry_run=True)
     assert (tried.removed_data_files_count, tried.removed_row_count, tried.straddling_data_files_count) == (1, 2, 1)
@@ -441,7 +441,7 @@ def test_partitions_are_listed_with_what_lies_in_them(catalog: tf.Catalog) -> No
 
 def test_a_table_without_range_partitions_says_so(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.plain", SCHEMA)
-    with pytest.raises(InvalidArgumentError, match="all of its key space exists"):
+    with pytest.raises(InvalidArgumentError, match="it accepts rows with any key"):
         table.range_partitions.list()
 
 

@@ -74,7 +74,7 @@ def test_days_of_a_zone_move_with_its_clock() -> None:
 def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
     """RP-11"""
     table = made(catalog, retain=10)
-    with pytest.raises(InvalidArgumentError, match="has no clock: give now="):
+    with pytest.raises(InvalidArgumentError, match="does not represent time: pass now="):
         table.range_partitions.advance()
     catalog.drop_table("db.t")
     with pytest.raises(InvalidArgumentError, match="has no window"):
@@ -203,7 +203,7 @@ def test_a_scanning_delete_of_retired_rows_is_recorded(
     assert tag is not None
     deleted = table.delete(where, **options).deleted_row_count
     assert deleted == (0 if where == "n < 10 AND id > 1" else 1)
-    with pytest.raises(InvalidArgumentError, match="1 deletes that may concern"):
+    with pytest.raises(InvalidArgumentError, match="1 deletes that may affect"):
         table.range_partitions.restore(tag)
     table.range_partitions.restore(tag, deletes=deletes)
     others = [15, 25] if deleted else [15, 16, 25]
@@ -279,7 +279,7 @@ def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Cat
     assert tag is not None
     table.iceberg.delete("n = 16")
     table.refresh()
-    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
+    with pytest.raises(InvalidArgumentError, match="have no recorded condition"):
         table.range_partitions.restore(tag, deletes="apply")
     table.range_partitions.restore(tag, deletes="ignore")
     assert live_values(table, "n") == [1, 2, 15]
@@ -325,7 +325,7 @@ def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
     tag = table.range_partitions.retire(0, 10).tag
     assert tag is not None
     table.range_partitions.add(5, 8)
-    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) exists already.*Drop or retire \[5, 8\) first"):
+    with pytest.raises(InvalidArgumentError, match=r"\[5, 8\) already exists.*drop or retire \[5, 8\) first"):
         table.range_partitions.restore(tag)
     with pytest.raises(SnapshotNotFoundError, match=rf"{tag}.*range_partitions\.list\(\)"):
         table.range_partitions.restore("april")
@@ -342,7 +342,7 @@ def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
     )
     table.append(rows(10, 60))
     table.range_partitions.split(50)
-    with pytest.raises(InvalidArgumentError, match="rows inside and outside"):
+    with pytest.raises(InvalidArgumentError, match="rows both inside and outside"):
         table.range_partitions.retire(50, 100)
     table.maintenance.compact()
     tags = []

@@ -99,12 +99,12 @@ def test_what_a_caller_asks_for_against_the_owner_is_refused(table: tf.Table) ->
         lambda: table.delete_prefix({"id": 2}, mode="range"),
         lambda: table.delete_range(lower=(2,), upper=(4,), mode="range"),
     ):
-        with pytest.raises(InvalidArgumentError, match=r"leaves a range delete, and the owner of db\.t"):
+        with pytest.raises(InvalidArgumentError, match=r"writes a range delete, which the owner of db\.t"):
             act()
     table.delete("id = 2", mode="equality")
     assert kinds(table) == {DeleteKind.EQUALITY}
     table.set_properties({"write.delete.blind": "off"})
-    with pytest.raises(InvalidArgumentError, match="leaves an equality delete"):
+    with pytest.raises(InvalidArgumentError, match="writes an equality delete"):
         table.delete("id = 3", mode="equality")
     assert live_values(table.refresh(), "id") == [1, 3, 4, 5, 6]
 

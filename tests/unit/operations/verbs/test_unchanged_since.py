@@ -83,7 +83,7 @@ def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str,
     table.append(rows(("zoe", 1)))
     table.append(rows(("ann", 3)))
     before = stored(table), len(table.history())
-    with pytest.raises(ScopeChangedError, match=f"since snapshot {read}.*came since"):
+    with pytest.raises(ScopeChangedError, match=f"since snapshot {read}.*was added since"):
         CALLS[name](table, if_unchanged_since=read)
     assert (stored(table), len(table.history())) == before
 

@@ -122,7 +122,7 @@ def test_what_cannot_be_set(table: tf.Table) -> None:
     for expression in ("no_such_column", "no_such_function(a)", "CAST(text AS INT)"):
         with pytest.raises(InvalidArgumentError, match="cannot be computed"):
             table.update("true", set={"a": expression})
-    with pytest.raises(InvalidArgumentError, match="Text stands in single quotes"):
+    with pytest.raises(InvalidArgumentError, match="Write text in single quotes"):
         table.update("true", set={"text": "hello"})
     with pytest.raises(SchemaMismatchError):
         table.update("true", set={"a": "a + 0.5"})

@@ -130,7 +130,7 @@ final class SqlCalls {
       return value.value();
     }
     if (!Cast$.MODULE$.canAnsiCast(value.dataType(), type)) {
-      throw Errors.invalid(what + " is of the type " + type.catalogString() + ", and " + value + " is no such value.");
+      throw Errors.invalid(what + " has the type " + type.catalogString() + ", but " + value + " is not a value of this type.");
     }
     String zone = Sessions.active().sessionState().conf().sessionLocalTimeZone();
     return new Cast(value, type, Option.apply(zone), EvalMode$.MODULE$.ANSI()).eval(InternalRow.empty());

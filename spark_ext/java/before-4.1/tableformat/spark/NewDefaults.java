@@ -11,7 +11,7 @@ final class NewDefaults {
   static void put(ObjectNode json, TableChange.UpdateColumnDefaultValue change) {
     if (!change.newDefaultValue().isEmpty()) {
       throw Errors.unsupported(
-          "ALTER COLUMN SET DEFAULT needs Spark 4.1; CREATE TABLE and ADD COLUMN take a DEFAULT in this version.");
+          "ALTER COLUMN SET DEFAULT needs Spark 4.1; in this version, set a DEFAULT in CREATE TABLE or ADD COLUMN.");
     }
     json.putNull("default");
   }

@@ -91,7 +91,7 @@ final class ViewMaking {
     if (mayReplace) {
       visit(query, node -> {
         if (node instanceof View view && view.desc().identifier().equals(name)) {
-          throw Errors.recursiveView("View " + name.unquotedString() + " would lead back to itself.");
+          throw Errors.recursiveView("View " + name.unquotedString() + " would refer to itself.");
         }
       });
     }

@@ -63,7 +63,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     if (target != null && target.catalog().view(target.identifier()) != null) {
       throw Errors.unsupported(
           Names.quoted(target.catalog().name(), target.identifier())
-              + " is a view: rows are changed in the table that it reads. Nothing was changed.");
+              + " is a view, whose rows cannot be changed. Nothing was changed. Change the table that the view reads.");
     }
   }
 
@@ -101,7 +101,7 @@ final class ViewReads extends Rule<LogicalPlan> {
     var state = Sessions.active().sessionState();
     if (AnalysisContext$.MODULE$.get().nestedViewDepth() >= state.conf().maxNestedViewDepth()) {
       throw Errors.invalid(
-          "View " + view.desc().identifier().unquotedString() + " leads back to itself, or is nested deeper than "
+          "View " + view.desc().identifier().unquotedString() + " refers to itself, or is nested deeper than "
               + "spark.sql.view.maxNestedViewDepth allows.");
     }
     Analyzer analyzer = state.analyzer();

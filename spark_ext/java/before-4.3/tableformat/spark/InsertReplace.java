@@ -53,7 +53,7 @@ final class InsertReplace {
 
   private static LogicalPlan replacing(LogicalPlan plan, TableNames.Target target, List<String> columns) {
     if (!(plan instanceof InsertIntoStatement insert) || !(insert.table() instanceof UnresolvedRelation relation)) {
-      throw Errors.unsupported("INSERT INTO ... REPLACE USING: the rows are those of one query.");
+      throw Errors.unsupported("INSERT INTO ... REPLACE USING requires the rows of one query.");
     }
     try {
       if (!(target.catalog().loadTable(target.identifier()) instanceof LakeTable table)) {

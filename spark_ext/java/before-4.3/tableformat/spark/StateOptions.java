@@ -17,8 +17,8 @@ interface StateOptions {
         state(loaded.catalog(), loaded.identifier(), loaded.pin(), options));
     if (!chosen.schemaWithIds().equals(loaded.schemaWithIds())) {
       throw Errors.unsupported(
-          loaded.name() + ": the state that is read has other columns than the table now, which this version of Spark "
-              + "reads with options. Name the state by VERSION AS OF.");
+          loaded.name() + ": the chosen state has other columns than the current table, which this version of Spark "
+              + "cannot read with options. Use VERSION AS OF.");
     }
     return chosen;
   }

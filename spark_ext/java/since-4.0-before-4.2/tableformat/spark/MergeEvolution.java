@@ -50,8 +50,8 @@ final class MergeEvolution {
     }
     if (!Capabilities.EVOLVE_IN_MERGE) {
       throw Errors.unsupported(
-          "MERGE WITH SCHEMA EVOLUTION changes no table in Spark 4.0 (4.1 and newer do). Nothing was written. Add the "
-              + "columns by ALTER TABLE, and leave WITH SCHEMA EVOLUTION out.");
+          "MERGE WITH SCHEMA EVOLUTION needs Spark 4.1 or newer. Nothing was written. Add the "
+              + "columns with ALTER TABLE, and remove WITH SCHEMA EVOLUTION.");
     }
   }
 

@@ -26,7 +26,7 @@ final class ConstraintJson {
         }
       } else {
         throw Errors.unsupported(
-            constraint.toDDL() + ": the constraints of a table are its PRIMARY KEY, and CHECKs that are enforced.");
+            constraint.toDDL() + ": only PRIMARY KEY and enforced CHECK constraints are supported.");
       }
     }
   }
@@ -35,7 +35,7 @@ final class ConstraintJson {
     ArrayNode key = Json.array();
     for (NamedReference column : primary.columns()) {
       if (column.fieldNames().length != 1) {
-        throw Errors.unsupported(primary.toDDL() + ": a key column cannot lie inside a struct.");
+        throw Errors.unsupported(primary.toDDL() + ": a key column cannot be inside a struct.");
       }
       key.add(column.fieldNames()[0]);
     }

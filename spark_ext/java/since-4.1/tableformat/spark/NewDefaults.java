@@ -11,7 +11,7 @@ final class NewDefaults {
     if (change.newCurrentDefault() == null) {
       json.putNull("default");
     } else if (change.newCurrentDefault().getExpression() == null) {
-      throw Errors.unsupported("SET DEFAULT " + change.newDefaultValue() + ": only constants are kept.");
+      throw Errors.unsupported("SET DEFAULT " + change.newDefaultValue() + ": only constants are supported.");
     } else {
       json.set("default", ExpressionJson.of(change.newCurrentDefault().getExpression()));
     }

@@ -35,7 +35,7 @@ final class LakeChangelog implements Changelog {
     this.schema = all;
     if (derives() && !hasKey()) {
       throw Errors.unsupported(
-          "computeUpdates and netChanges tell rows by the key of a table, and " + table.name() + " has none.");
+          "computeUpdates and netChanges need the key of a table, but " + table.name() + " has no key.");
     }
   }
 

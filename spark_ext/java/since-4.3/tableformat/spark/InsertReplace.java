@@ -89,8 +89,8 @@ final class InsertReplace {
       if (column == null) {
         throw Errors.unsupported(
             "INSERT INTO " + table.name() + " REPLACE ON " + on.cond().sql() + ": " + part.sql() + " does not equate a column of the table "
-                + "with the column of the rows that is written to it, as in t.id = s.id. For a condition on the table alone use REPLACE WHERE; "
-                + "for any other use MERGE INTO.");
+                + "with the column of the rows that is written to it, as in t.id = s.id. For a condition on the table only, use REPLACE WHERE; "
+                + "for other conditions, use MERGE INTO.");
       }
       columns.add(column);
     }

@@ -20,8 +20,8 @@ interface StateOptions extends RelationCatalog {
     LakeCatalog catalog = (LakeCatalog) this;
     if (context.timeTravel().isPresent()) {
       throw Errors.invalid(
-          Names.quoted(name(), identifier) + ": " + String.join(" and ", options.keySet())
-              + " names a state of the table, and VERSION AS OF or TIMESTAMP AS OF another; give one.");
+          Names.quoted(name(), identifier) + ": both " + String.join(" and ", options.keySet())
+              + " and VERSION AS OF or TIMESTAMP AS OF choose a state of the table; use only one of them.");
     }
     return catalog.load(identifier, Json.table(identifier).set("options", Json.object(options)));
   }

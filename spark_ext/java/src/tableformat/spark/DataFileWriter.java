@@ -115,7 +115,7 @@ final class DataFileWriter {
     }
 
     @Override public PositionOutputStream createOrOverwrite(long blockSize) throws IOException {
-      throw new IOException(path + " is a new file's own location; nothing is overwritten");
+      throw new IOException(path + " cannot be overwritten; data files are always new");
     }
 
     @Override public boolean supportsBlockSize() {

@@ -45,9 +45,9 @@ final class DeletedKeys implements DataWriter<InternalRow> {
     for (int i = 0; i < key.length; i++) {
       if (row.isNullAt(key[i]) && (i == 0 || IntStream.range(i, key.length).anyMatch(each -> !row.isNullAt(key[each])))) {
         throw Errors.invalid(
-            "operation=delete: a row has no value in the key column " + schema.apply(key[i]).name() + (i == 0 ? "" : " but has one behind it")
-                + ". Nothing was written. A row has values in all columns of the key, or in the first ones: then it deletes all rows "
-                + "whose key begins so.");
+            "operation=delete: a row has no value in the key column " + schema.apply(key[i]).name() + (i == 0 ? "" : ", but has one in a later key column")
+                + ". Nothing was written. A row must have values in all key columns, or in the leading ones to delete all rows "
+                + "whose key begins with them.");
       }
     }
   }

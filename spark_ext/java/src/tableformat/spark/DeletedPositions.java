@@ -17,7 +17,7 @@ final class DeletedPositions {
   void add(UTF8String file, long position) {
     if (position >= POSITIONS_END) {
       throw new UnsupportedOperationException(
-          file + " has more than " + POSITIONS_END + " rows; rows beyond cannot be deleted from Spark.");
+          file + " has more than " + POSITIONS_END + " rows; later rows cannot be deleted from Spark.");
     }
     if (!file.equals(lastFile)) {
       lastFile = file.clone();

@@ -42,7 +42,7 @@ final class DeletedRows {
           bitmap.add(first, Integer.toUnsignedLong(buffer.getInt()));
         }
       }
-      default -> throw new IllegalStateException("deleted positions of unknown form " + form);
+      default -> throw new IllegalStateException("deleted positions have an unknown format: " + form);
     }
     return bitmap;
   }

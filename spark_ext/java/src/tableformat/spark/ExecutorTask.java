@@ -33,10 +33,10 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
     // The context of the thread's session is not used, because the catalog's process may outlive a context that was stopped.
     Option<SparkContext> active = SparkContext$.MODULE$.getActive();
     if (active.isEmpty()) {
-      throw new IllegalStateException("no Spark context is active any more");
+      throw new IllegalStateException("the Spark context is no longer active");
     }
     JavaSparkContext spark = JavaSparkContext.fromSparkContext(active.get());
-    spark.setJobGroup(GROUP, "files of a table that are written anew: one task", true);
+    spark.setJobGroup(GROUP, "rewrite of table files: one task", true);
     return spark.parallelize(List.<byte[][]>of(parts), 1).map(new ExecutorTask(python)).collect().get(0);
   }
 
@@ -55,7 +55,7 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
       int status = process.waitFor();
       if (status != 0) {
         throw new IOException(
-            "The task's Python process ended with status " + status + "; the executor's standard error says why. It was "
+            "The task's Python process ended with status " + status + "; see the standard error of the executor. It was "
                 + "started as: " + python + " -m " + MODULE);
       }
       return answer;

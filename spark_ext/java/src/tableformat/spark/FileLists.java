@@ -31,11 +31,11 @@ final class FileLists {
 
   private static void check(String view, StructType schema, String column, DataType type) {
     if (!Arrays.asList(schema.fieldNames()).contains(column)) {
-      throw Errors.invalid(view + " lists no files: it has no column " + column + ".");
+      throw Errors.invalid(view + " is not a list of files: it has no column " + column + ".");
     }
     if (!schema.apply(column).dataType().equals(type)) {
       throw Errors.invalid(
-          view + " lists no files: its column " + column + " is no " + type.simpleString() + " but "
+          view + " is not a list of files: its column " + column + " must be " + type.simpleString() + ", not "
               + schema.apply(column).dataType().simpleString() + ".");
     }
   }

@@ -13,7 +13,7 @@ final class IsNumberFunction implements UnboundFunction {
   static final String NAME = "is_number";
 
   @Override public String description() {
-    return NAME + "(column): whether a value is not NaN; of writes, not of statements";
+    return NAME + "(column): whether a value is not NaN; for internal use by writes";
   }
 
   @Override public String name() {

@@ -92,8 +92,8 @@ final class Json {
     for (JsonNode field : struct.get("fields")) {
       if (TIME.matcher(field.toString()).find()) {
         throw Errors.unsupported(
-            "Column '" + field.get("name").asText() + "' has the type time, which Spark has since 4.1, and "
-                + org.apache.spark.package$.MODULE$.SPARK_VERSION() + " runs. Read and write the table from Python.");
+            "Column '" + field.get("name").asText() + "' has the type time, which needs Spark 4.1 or newer, but this is Spark "
+                + org.apache.spark.package$.MODULE$.SPARK_VERSION() + ". Read and write the table from Python.");
       }
     }
   }

@@ -55,10 +55,10 @@ public final class LakeCatalog
     SparkOfJar.check();
     if (name.equals(SESSION_CATALOG)) {
       throw Errors.unsupported(
-          "spark.sql.catalog.spark_catalog: a catalog of tableformat has tables of its own alone, and in the place of "
-              + "Spark's session catalog it would hide that one's. Name it otherwise, as spark.sql.catalog.lake, and set "
-              + "spark.sql.defaultCatalog to that name: names without a catalog are its tables then, and spark_catalog.db.t "
-              + "stays what it is.");
+          "spark.sql.catalog.spark_catalog: a catalog of tableformat cannot replace Spark's session catalog, because it would "
+              + "hide the tables of that catalog. Use another name, such as spark.sql.catalog.lake, and set "
+              + "spark.sql.defaultCatalog to that name. Names without a catalog then refer to its tables, and spark_catalog.db.t "
+              + "still refers to the session catalog.");
     }
     ObjectNode passed = Json.object();
     options.asCaseSensitiveMap().forEach((option, value) -> {

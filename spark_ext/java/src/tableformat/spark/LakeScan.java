@@ -105,7 +105,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     if (decided.length > 0) {
-      throw new IllegalStateException("A stream of " + table.name() + " rules out no files by " + Arrays.toString(predicates));
+      throw new IllegalStateException("A stream of " + table.name() + " does not support file pruning by " + Arrays.toString(predicates));
     }
     isOfStream = true;
     ObjectNode arguments = Json.object().putNull("changes");

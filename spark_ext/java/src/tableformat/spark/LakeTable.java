@@ -279,8 +279,8 @@ final class LakeTable
   private void refuseUncheckedRows() {
     if (hasChecks() && !Capabilities.HOLD_CHECKS) {
       throw Errors.unsupported(
-          "Spark holds rows against CHECK constraints since version 4.1, and " + name() + " has some. Write to it with "
-              + "that, or from Python.");
+          "Spark checks CHECK constraints since version 4.1, but " + name() + " has CHECK constraints. Write to it with a newer "
+              + "version of Spark, or from Python.");
     }
   }
 

@@ -112,8 +112,8 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   @Override public StreamingWrite toStreaming() {
     if (table.hasChecks()) {
       throw Errors.unsupported(
-          "Spark does not hold the rows of a stream against CHECK constraints, and " + table.name() + " has some. Write "
-              + "each micro-batch by foreachBatch with writeTo(...).append(), which does.");
+          "Spark does not check CHECK constraints for streams, but " + table.name() + " has CHECK constraints. Write "
+              + "each micro-batch with foreachBatch and writeTo(...).append(), which checks them.");
     }
     StreamedRows rows = StreamedRows.of(table, info);
     table = rows.table();

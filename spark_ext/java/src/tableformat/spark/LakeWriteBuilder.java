@@ -30,8 +30,8 @@ final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Suppo
     if (!table.catalog().call("can_overwrite", arguments).result().asBoolean()) {
       // Spark's own error message names a Java object and has no error condition.
       throw Errors.unsupported("rows of " + table.name() + " where " + Arrays.toString(predicates)
-          + " cannot be overwritten: the rows are found by comparisons of columns with values that are not null. Delete "
-          + "them first with DELETE FROM, or use MERGE.");
+          + " cannot be overwritten: an overwrite supports only comparisons of columns with values that are not null. Delete "
+          + "the rows first with DELETE FROM, or use MERGE.");
     }
     return true;
   }

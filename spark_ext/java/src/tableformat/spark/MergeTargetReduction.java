@@ -64,7 +64,7 @@ import scala.runtime.AbstractPartialFunction;
  */
 final class MergeTargetReduction extends Rule<LogicalPlan> {
   private static final String OTHER_KEYS =
-      "The source of a MERGE gave keys when its rows were joined that it had not given before. Nothing was changed. Cache the "
+      "The source of a MERGE returned other keys when it was read again. Nothing was changed. Cache the "
           + "source or write it to a table, or set spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled to false.";
 
   @Override public LogicalPlan apply(LogicalPlan plan) {

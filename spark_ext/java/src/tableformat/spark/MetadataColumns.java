@@ -36,8 +36,8 @@ final class MetadataColumns {
       for (String needed : List.of(FILE, POSITION)) {
         if (looksAtCase ? name.equals(needed) : name.equalsIgnoreCase(needed)) {
           throw Errors.unsupported(table.name() + " has a column " + Names.quoted(name) + ", which hides the metadata column "
-              + needed + " by which Spark tells rows that it deletes or changes. Rename the column (ALTER TABLE " + table.name()
-              + " RENAME COLUMN " + Names.quoted(name) + " TO ...), or use the library's verbs in Python.");
+              + needed + " that Spark needs to identify deleted and changed rows. Rename the column (ALTER TABLE " + table.name()
+              + " RENAME COLUMN " + Names.quoted(name) + " TO ...), or use the operations of the library in Python.");
         }
       }
     }
@@ -59,7 +59,7 @@ final class MetadataColumns {
         new Column(DELETED, DataTypes.BooleanType, false, "Whether the row is deleted; selecting it shows deleted rows"));
     for (String name : lineage.fieldNames()) {
       columns.add(name.equals(ROW_ID)
-          ? new Column(name, DataTypes.LongType, true, "Number that the row keeps wherever it is moved", KEPT)
+          ? new Column(name, DataTypes.LongType, true, "Id of the row, which never changes", KEPT)
           : new Column(name, DataTypes.LongType, true, "Sequence number of the row's last change"));
     }
     return columns.toArray(new MetadataColumn[0]);

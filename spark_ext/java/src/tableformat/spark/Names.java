@@ -65,7 +65,7 @@ final class Names {
       String other = known.putIfAbsent(name.toLowerCase(Locale.ROOT), name);
       if (other != null) {
         throw Errors.unsupported(table + " has columns " + quoted(other) + " and " + quoted(name)
-            + ", which differ in case alone, and this session takes both for one. Nothing was read or changed. SET "
+            + ", which differ only in case, and this session does not distinguish case. Nothing was read or changed. SET "
             + "spark.sql.caseSensitive = true, or rename one of them in Python with table.update_schema().");
       }
     }

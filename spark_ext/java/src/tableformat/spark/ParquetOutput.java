@@ -26,7 +26,7 @@ final class ParquetOutput {
     SQLConf session = spark.sessionState().conf();
     if (session.getConfString(REBASE_MODE, "CORRECTED").equalsIgnoreCase("LEGACY")) {
       throw Errors.unsupported(
-          REBASE_MODE + "=LEGACY writes dates by another calendar, which tables do not have. Set it to CORRECTED.");
+          REBASE_MODE + "=LEGACY writes dates in the Julian calendar, which tables do not support. Set it to CORRECTED.");
     }
     Configuration hadoop = spark.sessionState().newHadoopConf();
     TableFileSystem.set(hadoop, plan.s3);

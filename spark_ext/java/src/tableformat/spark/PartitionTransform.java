@@ -61,7 +61,7 @@ enum PartitionTransform {
 
   private static int bucketOf(int count, int hash) {
     if (count < 1) {
-      throw new IllegalArgumentException("bucket(" + count + ", ...): the number of buckets is 1 or more");
+      throw new IllegalArgumentException("bucket(" + count + ", ...): the number of buckets must be 1 or more");
     }
     return (hash & Integer.MAX_VALUE) % count;
   }

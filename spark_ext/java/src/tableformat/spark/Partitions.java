@@ -88,6 +88,6 @@ interface Partitions extends SupportsAtomicPartitionManagement {
 
   private RuntimeException withoutRows() {
     return Errors.unsupported(
-        "A partition of " + table().name() + " comes with its first rows: INSERT them. Nothing else makes one.");
+        "A partition of " + table().name() + " is created only with its first rows: INSERT them.");
   }
 }

@@ -19,7 +19,7 @@ final class RangePlaceFunction implements UnboundFunction {
   static final String NAME = "range_place";
 
   @Override public String description() {
-    return NAME + "(ranges, columns...): the place of a row among range partitions; of writes, not of statements";
+    return NAME + "(ranges, columns...): the position of a row among range partitions; for internal use by writes";
   }
 
   @Override public String name() {

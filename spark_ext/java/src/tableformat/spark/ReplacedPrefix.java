@@ -39,7 +39,7 @@ final class ReplacedPrefix {
       if (!known.contains(column)) {
         throw Errors.invalid(
             "INSERT INTO " + table.name() + " REPLACE by the columns (" + String.join(", ", columns) + "): the table has no column "
-                + column + ", but (" + String.join(", ", known) + "). Nothing was written.");
+                + column + ". Its columns: (" + String.join(", ", known) + "). Nothing was written.");
       }
     }
     return Map.of(EQUAL, String.join(",", given.stream().map(known::floor).toList()));

@@ -92,8 +92,8 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
     List<String> lacking = Arrays.stream(table.schema().fieldNames()).filter(name -> find(given, name) < 0).toList();
     if (!lacking.isEmpty()) {
       throw Errors.invalid(
-          "operation=" + operation + ": the rows lack " + String.join(", ", lacking) + " of " + table.name() + ", and whole rows are "
-              + "replaced. Nothing was written. Give the columns, as null where no value is meant; or keep the stored values with MERGE INTO.");
+          "operation=" + operation + ": the rows lack " + String.join(", ", lacking) + " of " + table.name() + ", but whole rows are "
+              + "replaced. Nothing was written. Add these columns, with null for rows without a value. Or keep the stored values with MERGE INTO.");
     }
   }
 
@@ -122,8 +122,8 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
     StructField[] fields = prefix.stream().takeWhile(name -> find(given, name) >= 0).map(table::apply).toArray(StructField[]::new);
     if (fields.length == 0) {
       throw Errors.invalid(
-          "operation=delete: the rows lack the column " + prefix.get(0) + ", with which the key (" + String.join(", ", prefix)
-              + ") begins. Nothing was written. Give all columns of the key, or the first ones.");
+          "operation=delete: the rows lack the column " + prefix.get(0) + ", the first of the key (" + String.join(", ", prefix)
+              + "). Nothing was written. Pass all columns of the key, or the leading ones.");
     }
     return fields;
   }
@@ -149,9 +149,9 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
     int at = find(List.of(rows.fieldNames()), name);
     if (at < 0) {
       throw Errors.invalid(
-          "option " + option + " names " + name + ", which the rows do not have: " + String.join(", ", rows.fieldNames())
-              + ". Nothing was written. Name columns of the rows; those that the table lacks are taken from data frames "
-              + "since Spark 4.0, in a session with the SQL extension, and from streams.");
+          "option " + option + " refers to " + name + ", which the rows do not have: " + String.join(", ", rows.fieldNames())
+              + ". Nothing was written. Use columns of the rows. Columns that the table lacks are supported in data frames "
+              + "since Spark 4.0, in a session with the SQL extension, and in streams.");
     }
     return rows.apply(at);
   }
@@ -169,7 +169,7 @@ record Replacement(String operation, List<String> prefix, List<String> orderBy, 
     StructField field = field(rows, opColumn, OP_COLUMN);
     if (!(field.dataType() instanceof StringType)) {
       throw Errors.invalid(
-          "option op-column names " + opColumn + ", which is " + field.dataType().sql() + ". Nothing was written. Operations are text, "
+          "option op-column refers to " + opColumn + ", which is " + field.dataType().sql() + ". Nothing was written. Operations must be text, "
               + "such as INSERT, UPDATE and DELETE.");
     }
     return new RowOperations(opColumn, ordinal(table, opColumn), codes);

@@ -142,8 +142,8 @@ final class ReplacingRows implements DataWriter<InternalRow> {
     for (int ordinal : plan.prefix) {
       if (row.isNullAt(ordinal)) {
         throw Errors.invalid(
-            "a row has no value in the key column " + plan.schema.apply(ordinal).name() + ", so it is not known which rows it is about. "
-                + "Nothing was written. Drop such rows, or give them a key.");
+            "a row has no value in the key column " + plan.schema.apply(ordinal).name() + ", so the rows to replace are unknown. "
+                + "Nothing was written. Remove such rows, or add a key to them.");
       }
     }
   }
@@ -191,7 +191,7 @@ final class ReplacingRows implements DataWriter<InternalRow> {
         StructField field = plan.schema.apply(ordinal);
         throw Errors.invalid(
             "a row has no value in the column " + field.name() + ", which is required. Nothing was written."
-                + (plan.rest.length == 0 ? "" : " A row without a value in any key column behind the prefix is the marker of an empty message."));
+                + (plan.rest.length == 0 ? "" : " A row without values in all key columns after the prefix marks an empty message."));
       }
     }
   }

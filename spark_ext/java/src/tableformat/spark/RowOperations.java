@@ -34,7 +34,7 @@ final class RowOperations implements Serializable {
     Kind kind = code == null ? null : kinds.get(code.toUpperCase());
     if (kind == null) {
       throw Errors.invalid(
-          "column " + column + " holds " + (code == null ? "null" : "'" + code + "'") + ", which is not an operation. Nothing was written. "
+          "column " + column + " contains " + (code == null ? "null" : "'" + code + "'") + ", which is not an operation. Nothing was written. "
               + "Known: " + String.join(", ", kinds.keySet().stream().map(UTF8String::toString).sorted().toList()) + ".");
     }
     return kind;

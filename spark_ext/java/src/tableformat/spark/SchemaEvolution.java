@@ -49,8 +49,8 @@ final class SchemaEvolution {
   /** The error for a table whose owner allows only ALTER TABLE to change its columns. */
   static RuntimeException fixedColumns(LakeTable table) {
     return Errors.unsupported(
-        "Columns of " + table.name() + " are not changed by statements that write rows: its owner has set "
-            + "write.spark.auto-schema-evolution.enabled to false. Nothing was changed. Leave out WITH SCHEMA EVOLUTION "
+        "Columns of " + table.name() + " cannot be changed by statements that write rows: its owner has set "
+            + "write.spark.auto-schema-evolution.enabled to false. Nothing was changed. Remove WITH SCHEMA EVOLUTION "
             + "and mergeSchema, or use ALTER TABLE.");
   }
 

@@ -74,7 +74,7 @@ final class Sidecar {
   private static final class ProcessEnded extends RuntimeException {
     ProcessEnded(List<String> command, Throwable cause) {
       super(
-          "The Python process of the catalog ended before it answered; its standard error says why. It was started as: "
+          "The Python process of the catalog ended before it answered; see its standard error. It was started as: "
               + String.join(" ", command),
           cause);
     }
@@ -102,7 +102,7 @@ final class Sidecar {
       } catch (IOException e) {
         throw Errors.external(
             "The Python process of the catalog cannot be started: " + e.getMessage()
-                + ". Set the catalog's option 'python' to the Python that has the library.", e);
+                + ". Set the catalog option 'python' to a Python that has the library.", e);
       }
       Connection connection = new Connection(command, process);
       Thread reader = new Thread(connection::readAnswers, "tableformat-sidecar-" + process.pid());
@@ -112,8 +112,8 @@ final class Sidecar {
         connection.call("start", options, NO_PARTS);
       } catch (ProcessEnded e) {
         throw Errors.external(
-            "The Python process of the catalog ended as soon as it was started; its standard error says why. It was started "
-                + "as: " + String.join(" ", command) + ". Set the catalog's option 'python' (spark.sql.catalog.NAME.python) to "
+            "The Python process of the catalog ended immediately after the start; see its standard error. It was started "
+                + "as: " + String.join(" ", command) + ". Set the catalog option 'python' (spark.sql.catalog.NAME.python) to "
                 + "a Python that has the library: pip install tableformat.", e);
       } catch (RuntimeException e) {
         process.destroy();

@@ -46,8 +46,8 @@ final class SourceRows {
       String name = column.toLowerCase(Locale.ROOT);
       if (!name.startsWith("lower_") && !name.startsWith("upper_")) {
         throw Errors.invalid(
-            "source " + text + " has the columns (" + String.join(", ", columns) + "), and " + column + " is not a bound. Nothing was "
-                + "changed. Name the columns lower_<column> and upper_<column> in a temporary view and name that.");
+            "source " + text + " has the columns (" + String.join(", ", columns) + "), but " + column + " is not a bound. Nothing was "
+                + "changed. Rename the columns to lower_<column> and upper_<column> in a temporary view, and pass the view.");
       }
     }
   }
@@ -58,9 +58,9 @@ final class SourceRows {
     for (String column : columns) {
       if (!Arrays.asList(key).contains(Names.asStored(column, key))) {
         throw Errors.invalid(
-            "source " + text + " has the columns (" + String.join(", ", columns) + "), and " + column + " is not in the key ("
-                + String.join(", ", key) + ") of " + Names.quoted(catalog.name(), target) + ". Nothing was changed. Select the first "
-                + "columns of the key in a temporary view and name that.");
+            "source " + text + " has the columns (" + String.join(", ", columns) + "), but " + column + " is not in the key ("
+                + String.join(", ", key) + ") of " + Names.quoted(catalog.name(), target) + ". Nothing was changed. Select the leading "
+                + "columns of the key in a temporary view, and pass the view.");
       }
     }
   }
@@ -84,7 +84,7 @@ final class SourceRows {
       }
       return ArrowStreams.of(values);
     } catch (IOException e) {
-      throw Errors.external("the rows of the source cannot be handed on: " + e.getMessage(), e);
+      throw Errors.external("the rows of the source cannot be passed on: " + e.getMessage(), e);
     } finally {
       values.root().close();
     }

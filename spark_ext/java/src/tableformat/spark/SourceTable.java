@@ -18,7 +18,7 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
   static SourceTable of(CaseInsensitiveStringMap options) {
     String path = options.get(PATH);
     if (path == null || path.isBlank()) {
-      throw Errors.invalid("format(\"tableformat\") names no table: load(\"lake.db.t\"), or the option path.");
+      throw Errors.invalid("format(\"tableformat\") needs a table: use load(\"lake.db.t\"), or the option path.");
     }
     if (!path.contains("/")) {
       return named(path);
@@ -62,12 +62,12 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
           return new SourceTable(catalog, identifier(Json.strings(found)));
         }
       } catch (Exception e) {
-        failures.add(name + " could not be asked: " + e.getMessage());
+        failures.add(name + " did not answer: " + e.getMessage());
       }
     }
     throw Errors.invalid(
-        "format(\"tableformat\"): no table lies at " + location + " in the catalogs " + String.join(", ", asked)
-            + " of the session. Name the table: load(\"lake.db.t\")."
+        "format(\"tableformat\"): no table is at " + location + " in the catalogs " + String.join(", ", asked)
+            + " of the session. Pass the table: load(\"lake.db.t\")."
             + (failures.isEmpty() ? "" : " " + String.join(" ", failures)));
   }
 
@@ -90,7 +90,7 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
       return lake;
     }
     throw Errors.invalid(
-        "format(\"tableformat\"): " + catalog.name() + " is no catalog of tableformat. Name one of the session's: "
+        "format(\"tableformat\"): " + catalog.name() + " is not a catalog of tableformat. Use a catalog of the session: "
             + "load(\"lake.db.t\").");
   }
 
@@ -108,7 +108,7 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
           .toArray(String[]::new);
     } catch (ParseException e) {
       throw Errors.invalid(
-          "'" + text + "' is no table name: write 'lake.db.t', and a part that has dots or other signs in `backticks`.");
+          "'" + text + "' is not a table name: write 'lake.db.t', and enclose a part with dots or other special characters in `backticks`.");
     }
   }
 }

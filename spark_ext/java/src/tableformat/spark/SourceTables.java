@@ -33,12 +33,12 @@ final class SourceTables {
       parts = parts.subList(1, parts.size());
     } else if (parts.size() > 1 && session.catalogManager().isCatalogRegistered(parts.get(0))) {
       throw Errors.unsupported(
-          text + " is in the catalog " + parts.get(0) + ", and files are taken over of tables of Spark's session catalog "
-              + "alone, " + SESSION_CATALOG + ". Of a table that has metadata of its own use a branch, register_table, or "
+          text + " is in the catalog " + parts.get(0) + ", but files can be added only from tables of Spark's session catalog, "
+              + SESSION_CATALOG + ". For a table that has its own metadata, use a branch, register_table, or "
               + "CREATE TABLE ... AS SELECT.");
     }
     if (parts.size() > 2) {
-      throw Errors.invalid(text + " is no table of Spark's session catalog: write 'database.table'.");
+      throw Errors.invalid(text + " is not a table of Spark's session catalog: write 'database.table'.");
     }
     SessionCatalog catalog = session.catalog();
     TableIdentifier name = parts.size() == 2

@@ -17,8 +17,8 @@ final class SparkOfJar {
     String running = org.apache.spark.package$.MODULE$.SPARK_VERSION();
     if (!expected.equals(minor(running))) {
       throw Errors.unsupported(
-          "This jar of the catalog is for Spark " + expected + ", and Spark " + running + " runs. Give it the jar that "
-              + "`python -m spark_ext --spark " + minor(running) + "` names.");
+          "This jar of the catalog is for Spark " + expected + ", but this is Spark " + running + ". Use the jar from "
+              + "`python -m spark_ext --spark " + minor(running) + "`.");
     }
   }
 

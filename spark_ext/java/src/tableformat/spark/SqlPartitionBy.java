@@ -81,7 +81,7 @@ final class SqlPartitionBy {
       if (in.take("HASH")) {
         hash();
       } else if (!entries.isEmpty()) {
-        throw in.error("HASH: a table has RANGE or LIST once");
+        throw in.error("HASH: RANGE or LIST is allowed only once");
       } else if (in.take("LIST")) {
         define(true);
       } else if (in.take("RANGE")) {
@@ -98,7 +98,7 @@ final class SqlPartitionBy {
     String column = in.name("a column");
     in.expectSign(")");
     in.expect("PARTITIONS");
-    buckets.add("bucket(" + in.wholeNumber("how many partitions") + ", `" + column.replace("`", "``") + "`)");
+    buckets.add("bucket(" + in.wholeNumber("the number of partitions") + ", `" + column.replace("`", "``") + "`)");
   }
 
   private void define(boolean isList) {

@@ -89,7 +89,7 @@ final class SqlStatements {
     }
     if (in.isAt("PARTITION")) {
       throw Errors.unsupported(
-          "ANALYZE TABLE: statistics are those of a whole snapshot. Leave PARTITION out.");
+          "ANALYZE TABLE: statistics cover a whole snapshot. Remove PARTITION.");
     }
     in.expect("COMPUTE", "STATISTICS");
     ObjectNode statement = Json.object().put("name", "analyze").put("noscan", in.take("NOSCAN")).putNull("columns");
@@ -113,7 +113,7 @@ final class SqlStatements {
     if (TableNames.ours(table) == null) {
       return null;
     }
-    throw Errors.unsupported("ANALYZE TABLES: tables are analyzed one by one. Use ANALYZE TABLE ... COMPUTE STATISTICS.");
+    throw Errors.unsupported("ANALYZE TABLES is not supported. Analyze each table with ANALYZE TABLE ... COMPUTE STATISTICS.");
   }
 
   private static LogicalPlan showRangePartitions(SqlCursor in) {

@@ -49,8 +49,8 @@ final class Statement {
     if (tables.get(arguments) instanceof LakeTable before && altered instanceof LakeTable after
         && !before.version().equals(after.version())) {
       throw Errors.conflict(
-          "Another commit changed " + after.name() + " while its columns were changed for this statement. No row was "
-              + "written; the new columns stay. Run the statement again.");
+          "Another commit changed " + after.name() + " while this statement added columns to it. No row was "
+              + "written; the new columns remain. Run the statement again.");
     }
     remember(arguments, altered);
   }

@@ -71,12 +71,12 @@ record StreamedRows(LakeTable table, CaseInsensitiveStringMap options, List<Attr
     Attribute found = given.stream().filter(each -> (boolean) SQLConf.get().resolver().apply(each.name(), column)).findFirst()
         .orElseThrow(() -> Errors.invalid(
             "the rows of the stream lack the column " + column + ", by which " + table.name() + " is partitioned or "
-                + "sorted. Nothing was written. Add it to the query, also where it is null."));
+                + "sorted. Nothing was written. Add it to the query, even if it is null."));
     if (!DataType.equalsIgnoreNullability(found.dataType(), stored)
         && !SchemaEvolution.isWider(stored, found.dataType())) {
       throw Errors.invalid(
-          "the column " + column + " of the stream is " + found.dataType().sql() + ", and " + table.name() + ", which is "
-              + "partitioned or sorted by it, has " + stored.sql() + ". Nothing was written. Cast it in the query.");
+          "the column " + column + " of the stream is " + found.dataType().sql() + ", but in " + table.name() + ", which is "
+              + "partitioned or sorted by it, it is " + stored.sql() + ". Nothing was written. Cast it in the query.");
     }
   }
 

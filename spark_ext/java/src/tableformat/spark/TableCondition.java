@@ -65,7 +65,7 @@ final class TableCondition {
     }
     if (!(plan instanceof DataSourceV2ScanRelation)) {
       throw Errors.invalid(
-          "where: " + (plan instanceof Filter left ? left.condition().sql() : text) + " cannot choose files. Compare columns "
+          "where: " + (plan instanceof Filter left ? left.condition().sql() : text) + " cannot be used to choose files. Compare columns "
               + "with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL and LIKE 'a%', joined by AND, OR and NOT.");
     }
     return json(noted.predicates);
@@ -95,7 +95,7 @@ final class TableCondition {
     try {
       return Sessions.active().sessionState().sqlParser().parseExpression(text);
     } catch (ParseException e) {
-      throw Errors.invalid("where is no condition of Spark's SQL: " + text + "\n" + e.getMessage().strip());
+      throw Errors.invalid("where is not a condition in Spark SQL: " + text + "\n" + e.getMessage().strip());
     }
   }
 

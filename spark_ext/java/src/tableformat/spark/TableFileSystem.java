@@ -83,7 +83,7 @@ public final class TableFileSystem extends FilterFileSystem {
     Class<?> type = configuration.getClassByNameOrNull(S3A);
     if (type == null) {
       throw new IOException(
-          name + ": Spark lacks " + S3A + ". Start it with the package org.apache.hadoop:hadoop-aws of its version of "
+          name + ": Spark lacks " + S3A + ". Start Spark with the package org.apache.hadoop:hadoop-aws for its version of "
               + "Hadoop, such as spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2.");
     }
     FileSystem files = (FileSystem) ReflectionUtils.newInstance(type, configuration);

@@ -13,7 +13,7 @@ final class TableNames {
   /** PR-2: the table in the catalog. Parts with dots or other special characters are quoted with backticks, as in SQL. */
   static Identifier parse(String catalog, String text) {
     if (text.isBlank()) {
-      throw Errors.invalid("the argument table names no table: table => 'namespace.table'.");
+      throw Errors.invalid("the argument table is empty: table => 'namespace.table'.");
     }
     var spark = Sessions.active();
     String[] parts = parts(text);
@@ -21,7 +21,7 @@ final class TableNames {
       parts = Arrays.copyOfRange(parts, 1, parts.length);
     } else if (parts.length > 2 && spark.sessionState().catalogManager().isCatalogRegistered(parts[0])) {
       throw Errors.invalid(
-          "table " + text + " is in the catalog " + parts[0] + ": call its own procedure, this one is of " + catalog + ".");
+          "table " + text + " is in the catalog " + parts[0] + ": call the procedure of that catalog instead of " + catalog + ".");
     }
     if (parts.length > 1) {
       return Identifier.of(Arrays.copyOf(parts, parts.length - 1), parts[parts.length - 1]);
@@ -57,7 +57,7 @@ final class TableNames {
           .toArray(String[]::new);
     } catch (ParseException e) {
       throw Errors.invalid(
-          "'" + text + "' is no table name: write 'namespace.table', and a part that has dots, spaces or other signs in "
+          "'" + text + "' is not a table name: write 'namespace.table', and enclose a part with dots, spaces or other special characters in "
               + "`backticks`.");
     }
   }

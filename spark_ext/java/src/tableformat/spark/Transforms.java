@@ -52,19 +52,19 @@ final class Transforms {
   private record Unbound(String name) implements UnboundFunction {
     @Override public String description() {
       return name.equals("bucket") || name.equals("truncate")
-          ? name + "(width, column): the partition transform of that name"
-          : name + "(column): the partition transform of that name";
+          ? name + "(width, column): the partition transform with this name"
+          : name + "(column): the partition transform with this name";
     }
 
     @Override public BoundFunction bind(StructType input) {
       boolean hasWidth = name.equals("bucket") || name.equals("truncate");
       if (input.size() != (hasWidth ? 2 : 1)) {
-        throw new UnsupportedOperationException(description() + " takes " + (hasWidth ? "two arguments" : "one argument"));
+        throw new UnsupportedOperationException(description() + " requires " + (hasWidth ? "two arguments" : "one argument"));
       }
       DataType source = input.apply(input.size() - 1).dataType();
       if (hasWidth && !isWhole(input.apply(0).dataType())) {
         throw new UnsupportedOperationException(
-            description() + " takes a whole number first, not " + input.apply(0).dataType().sql());
+            description() + " requires a whole number first, not " + input.apply(0).dataType().sql());
       }
       BoundFunction bound = switch (name) {
         case "bucket" -> isBucketed(source) ? new Bucket(widened(source)) : null;

@@ -49,7 +49,7 @@ final class Upserts {
         || insert.partitionSpec().nonEmpty() || InsertReplace.isReplacement(insert)) {
       throw Errors.unsupported(
           statement + " " + Names.quoted(target.catalog().name(), target.identifier())
-              + ": the table is followed by the columns, if any, and one query or VALUES. Nothing was written.");
+              + ": after the table, optional columns and one query or VALUES are expected. Nothing was written.");
     }
     List<String> columns = Scala.list(insert.userSpecifiedCols());
     try {
@@ -72,9 +72,9 @@ final class Upserts {
         : Arrays.stream(table.schema().fieldNames()).filter(name -> Replacement.find(columns, name) < 0).toList();
     if (!missing.isEmpty()) {
       throw Errors.unsupported(
-          statement + " " + table.name() + " (" + String.join(", ", columns) + "): the statement writes whole rows, and the columns ("
-              + String.join(", ", missing) + ") are missing. Nothing was written. Name all columns, or use MERGE INTO, which keeps the "
-              + "values of the others.");
+          statement + " " + table.name() + " (" + String.join(", ", columns) + "): the statement writes whole rows, but the columns ("
+              + String.join(", ", missing) + ") are missing. Nothing was written. List all columns, or use MERGE INTO, which keeps the "
+              + "values of the other columns.");
     }
   }
 }
