@@ -120,6 +120,7 @@ def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Pa
     assert rows["id"].to_pylist() == found["id"].to_pylist()
 
 
+@pytest.mark.slow
 def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: Path) -> None:
     """pyarrow's scanner reads ahead on its own thread, which calls Python after the interpreter has ended."""
     numbers = pa.array(range(100, 2_000_000))
@@ -130,6 +131,7 @@ def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: P
         assert (ended.returncode, ended.stdout) == (0, "[(3,)]\n"), ended.stderr
 
 
+@pytest.mark.slow
 def test_a_dataset_is_read_though_its_scanners_hold_all_threads_for_files(table: tf.Table, tmp_path: Path) -> None:
     """pyarrow's scanner occupies one of its eight I/O threads while it waits for rows. Eight scanners used to wait for
     each other for ever."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, TimestamptzType
 
@@ -157,7 +158,7 @@ LATER_DELETES: dict[str, Callable[[tf.Table], Any]] = {
 }
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", every(2, [3, 2]))
 @pytest.mark.parametrize("job", ["none", "convert_deletes", "compact"])
 @pytest.mark.parametrize("name", LATER_DELETES)
 @pytest.mark.parametrize("deletes", ["apply", "ignore"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from long_forms import every
 from new_lakes import new_lake
 
 import tableformat as tf
@@ -155,7 +156,7 @@ for row in table.scan().to_arrow().sort_by("id").to_pylist():
 """
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("zone", every(3, ["America/New_York", "UTC", "Asia/Tokyo"]))
 def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str) -> None:
     """The same as in `where=`; they used to be in the time zone of the machine."""
     run = subprocess.run(
