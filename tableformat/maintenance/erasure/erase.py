@@ -254,6 +254,8 @@ def _finish_pending(job: _Job) -> None:
     except CorruptFileError:
         return  # It is removed last, so nothing is left.
     former = parse_table_metadata(data, location, inflated_bytes_max(iceberg.io.properties))
+    if former.table_uuid != iceberg.metadata.table_uuid:
+        raise CorruptFileError(location, f"the property {ERASURE_PENDING} names metadata of another table.")
     _remove_former(job, former, location)
     if job.is_unfinished:
         raise TableFormatError(

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from erased_tables import SENTINEL, people, people_table, rows_at, traces
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
+from tableformat.errors import CorruptFileError
 from tableformat.maintenance.erasure.scope import ErasureScope, scope_of
 from tableformat.metadata.content_file import DeleteFile, FileContent
 
@@ -188,3 +190,24 @@ def test_texts_that_name_a_scope(tmp_path: Path) -> None:
     assert not both.in_text(f"{SENTINEL}: 33")
     assert scope({"customer": "a/b c"}).in_path("data/customer=a%2Fb+c/x.parquet")
     assert not scope({"customer": "3"}).in_path("data/00000-3-abc.parquet")
+
+
+def test_handles_from_before_the_erasure(tmp_path: Path) -> None:
+    """CP-91: PyIceberg's commit fails, because its files are gone or the head is another one. Ours is made again, and a
+    read names the missing file."""
+    table = people_table(tmp_path, "2")
+    table.append(people(("alice", 1), (SENTINEL, 1)))
+    assert table.catalog is not None
+    foreign, stale, reader = (table.catalog.load_table("db.people") for _ in range(3))
+    table.maintenance.erase({"customer": SENTINEL})
+    with pytest.raises((CommitFailedException, FileNotFoundError)):
+        foreign.iceberg.append(people(("bob", 1)))
+    foreign.iceberg.refresh()
+    foreign.iceberg.append(people(("bob", 1)))
+    stale.append(people(("carol", 1)))
+    with pytest.raises(CorruptFileError, match="refresh the handle"):
+        reader.scan().to_arrow()
+    table.refresh()
+    assert [row[0] for row in rows_at(table, table.snapshot_id)] == ["alice", "bob", "carol"]
+    assert table.verify(deep=True).errors == ()
+    assert traces(tmp_path) == []
