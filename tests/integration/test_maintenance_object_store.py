@@ -71,3 +71,27 @@ def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: P
     away.iceberg.io = type(away.iceberg.io)({**options, **nowhere})
     with pytest.raises((OSError, BotoCoreError), match=r"(?i)connect"):
         away.verify()
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_rows_are_erased_from_every_object(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+    """MT-111, MT-118, MT-119"""
+    name = file_io.rsplit(".", 1)[1].lower()
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog(f"s3://lake/erased-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("who", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+    table = catalog.create_table("db.t", schema, key=["who", "n"], partition_by=["who"])
+    for number in range(3):
+        table.append(pa.table({"who": ["ann", "mallory-4711"], "n": [number] * 2}, schema=schema))
+    table.delete("n = 1", mode="scan")
+    table.delete_prefix({"who": "mallory-4711"})
+    first = table.metadata.snapshots[0].snapshot_id
+    certificate = table.maintenance.erase({"who": "mallory-4711"})
+    assert certificate.is_complete, certificate.tables[0].not_reached
+    assert table.scan(snapshot_id=first).to_arrow()["who"].to_pylist() == ["ann"]
+    io = table.iceberg.io
+    for file in list_files(io, table.location):
+        with io.new_input(file.location).open() as stored:
+            assert b"mallory-4711" not in file.location.encode() + stored.read(), file.location
+    assert table.verify(deep=True, erased=certificate).is_clean

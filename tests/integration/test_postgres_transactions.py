@@ -97,3 +97,27 @@ def test_a_lost_answer_is_found_in_all_tables(lake: tuple[str, str]) -> None:
         with mock.patch.object(EmbeddedCatalog, "point_to", lost):
             append(catalog, NAMES, 1)
         assert batches(catalog) == [[1], [1]]
+
+
+def test_rows_are_erased_from_both_tables_or_from_none(lake: tuple[str, str]) -> None:
+    """MT-111, LK-38: a compare-and-set of both rows; a table that changed in the meantime makes it plan again."""
+    directory, uri = lake
+    with tf.open_catalog(directory, uri=uri) as catalog:
+        append(catalog, NAMES, 1, 2)
+        replace = EmbeddedCatalog.replace_histories
+        calls: list[int] = []
+
+        def racing(self: EmbeddedCatalog, changes: Any) -> Any:
+            calls.append(len(changes))
+            if len(calls) == 1:
+                append(catalog, NAMES[1:], 3)
+            return replace(self, changes)
+
+        with mock.patch.object(EmbeddedCatalog, "replace_histories", racing):
+            certificate = catalog.erase({name: {"batch": 2} for name in NAMES})
+        assert calls == [2, 2]
+        assert certificate.is_complete
+        assert batches(catalog) == [[1], [1, 3]]
+        for name in NAMES:
+            first = catalog.load_table(name).metadata.snapshots[0].snapshot_id
+            assert catalog.load_table(name).scan(snapshot_id=first).to_arrow()["batch"].to_pylist() == [1]

@@ -9,7 +9,6 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
 from tableformat.commit.change import FileKey, file_key
-from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry, ManifestFile
 from tableformat.metadata.manifests.manifest_list import decode_manifest_list
@@ -31,6 +30,8 @@ class TableContents:
     """Files that are live in a snapshot, by location."""
     delete_files: Mapping[FileKey, DeleteFile]
     """Files and deletion vectors that are live in a snapshot."""
+    ambiguous_row_ids: frozenset[str]
+    """Data files to which two lines of snapshots gave different row ids, after an upgrade to version 3."""
 
     @property
     def entries(self) -> Iterator[ManifestEntry]:
@@ -47,13 +48,13 @@ def read_contents(metadata: TableMetadata, io: FileIO) -> TableContents:
     """MT-112: the contents of all snapshots: of branches, tags, staged snapshots and retired ranges. Caches are not
     used.
 
-    Raises CorruptFileError if a file of the metadata cannot be read. Raises UnsupportedFeatureError if two branches
-    gave different row ids to one data file.
+    Raises CorruptFileError if a file of the metadata cannot be read.
     """
     lists = {each: decode_manifest_list(io, each) for each in sorted({one.manifest_list for one in metadata.snapshots})}
     manifests: dict[ManifestKey, tuple[ManifestFile, tuple[ManifestEntry, ...]]] = {}
     data_files: dict[str, DataFile] = {}
     delete_files: dict[FileKey, DeleteFile] = {}
+    ambiguous: set[str] = set()
     for listed in lists.values():
         for manifest in listed:
             if manifest_key(manifest) in manifests:
@@ -62,20 +63,16 @@ def read_contents(metadata: TableMetadata, io: FileIO) -> TableContents:
             manifests[manifest_key(manifest)] = manifest, entries
             for entry in live_entries(entries):
                 if isinstance(entry.file, DataFile):
-                    _add(data_files, entry.file)
+                    _add(data_files, ambiguous, entry.file)
                 else:
                     delete_files.setdefault(file_key(entry.file), entry.file)
-    return TableContents(lists, manifests, data_files, delete_files)
+    return TableContents(lists, manifests, data_files, delete_files, frozenset(ambiguous))
 
 
-def _add(data_files: dict[str, DataFile], file: DataFile) -> None:
+def _add(data_files: dict[str, DataFile], ambiguous: set[str], file: DataFile) -> None:
     known = data_files.setdefault(file.file_path, file)
     if known.first_row_id == file.first_row_id or file.first_row_id is None:
         return
     if known.first_row_id is not None:
-        raise UnsupportedFeatureError(
-            f"{file.file_path} has different row ids on two branches, because the table was upgraded to version 3 "
-            "after they parted, so no file without the erased rows can have both. Nothing was changed. Drop one of the "
-            "branches, expire its snapshots, and erase again."
-        )
+        ambiguous.add(file.file_path)
     data_files[file.file_path] = file

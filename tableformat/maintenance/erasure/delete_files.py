@@ -24,6 +24,7 @@ from tableformat.keys.arrow_columns import stored_key_array
 from tableformat.maintenance.erasure.data_files import ErasureContext, new_metrics
 from tableformat.maintenance.erasure.outcome import Outcomes
 from tableformat.maintenance.erasure.parquet_files import rewrite_parquet
+from tableformat.maintenance.erasure.scope import ErasureScope
 from tableformat.merge_on_read.delete_columns import value_where_missing
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.merge_on_read.deleted_positions import missing_values
@@ -298,14 +299,14 @@ def _rewrite_keys(delete: DeleteFile, outcomes: Outcomes, context: ErasureContex
 # Deletes by range -----------------------------------------------------------------------------------------------------
 
 
-def named_cuts(cuts: CutArray, context: ErasureContext) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def named_cuts(cuts: CutArray, scope: ErasureScope) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """MT-115: the cuts that bind all columns of the scope, to values of the scope."""
     none = np.zeros(len(cuts), np.bool_)
-    needed = [at for at, field_id in enumerate(cuts.key.field_ids) if field_id in context.scope.field_ids]
-    if len(needed) < len(context.scope.field_ids) or not len(cuts):
+    needed = [at for at, field_id in enumerate(cuts.key.field_ids) if field_id in scope.field_ids]
+    if len(needed) < len(scope.field_ids) or not len(cuts):
         return none
     columns = {cuts.key.field_ids[at]: cuts.columns[at] for at in needed}
-    mask = context.scope.matching(columns, len(cuts))
+    mask = scope.matching(columns, len(cuts))
     if mask is None:
         return none
     return np.asarray(mask, np.bool_) & (cuts.depth > max(needed))
@@ -317,10 +318,10 @@ def _rewrite_spans(
     """MT-115: a span of the scope alone leaves the file. A wider span that ends at a key of the scope ends at the
     nearest key of a remaining row instead, so it deletes the same remaining rows."""
     spans = context.merge.loader.range_spans(delete)
-    lower_named, upper_named = named_cuts(spans.lower, context), named_cuts(spans.upper, context)
-    named = np.flatnonzero(lower_named | upper_named)
-    if not len(named):
+    lower_named, upper_named = named_cuts(spans.lower, context.scope), named_cuts(spans.upper, context.scope)
+    if not (lower_named | upper_named).any():
         return
+    named = np.flatnonzero((lower_named | upper_named) & ~(lower_named & upper_named & _of_one_value(spans, context)))
     kept = [spans.take(np.flatnonzero(~(lower_named | upper_named)))]
     for number in named.tolist():
         span = spans.take(np.array([number]))
@@ -329,6 +330,18 @@ def _rewrite_spans(
         )
     left = [each for each in kept if len(each)]
     _settle(outcomes, delete, _write_spans(delete, _sorted(SpanArray.concat(left)), context) if left else None)
+
+
+def _of_one_value(spans: SpanArray, context: ErasureContext) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The spans whose cuts have the same values in the columns of the scope, which are the first ones: all their keys
+    have these values, so no data file is read for them."""
+    depth = len(context.scope.field_ids)
+    if set(spans.key.field_ids[:depth]) != context.scope.field_ids:
+        return np.zeros(len(spans), np.bool_)
+    same = np.ones(len(spans), np.bool_)
+    for lower, upper in zip(spans.lower.columns[:depth], spans.upper.columns[:depth], strict=True):
+        same &= np.asarray(pc.equal(lower, upper).fill_null(False))
+    return same
 
 
 def _without_names(

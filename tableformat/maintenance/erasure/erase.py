@@ -25,7 +25,13 @@ from tableformat.commit.history_change import ERASURE_PENDING, HistoryChange, Re
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import commit_metadata, refresh
 from tableformat.commit.retry import retry_lost_races
-from tableformat.errors import CommitConflictError, CorruptFileError, InvalidArgumentError, UnsupportedFeatureError
+from tableformat.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidArgumentError,
+    TableFormatError,
+    UnsupportedFeatureError,
+)
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.erasure.certificate import ErasedFile, ErasureCertificate, NotReached, TableErasure
@@ -63,6 +69,8 @@ class _Job:
     planned: Planned | None = None
     removed: list[str] = field(default_factory=list)
     not_reached: list[NotReached] = field(default_factory=list)
+    is_unfinished: bool = False
+    """Whether a file of the former metadata could not be removed."""
 
     @property
     def name(self) -> str:
@@ -205,7 +213,10 @@ def _undo(jobs: Sequence[_Job]) -> None:
 
 
 def _remove_former(job: _Job, metadata: TableMetadata, metadata_location: str) -> None:
-    """MT-118: remove the files that only the former metadata names, and files of earlier attempts."""
+    """MT-118: remove the files that only the former metadata names, and files of earlier attempts.
+
+    If a file cannot be removed, the files that lead to it stay too, so that the next erasure finds it.
+    """
     iceberg = job.iceberg
     owned = OwnedFiles.of(iceberg)
     kept = reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)
@@ -221,6 +232,9 @@ def _remove_former(job: _Job, metadata: TableMetadata, metadata_location: str) -
         ]
         job.removed += [each for each in own if each not in left]
         owned.remove_emptied(own)
+        if left:
+            job.is_unfinished = True
+            return
 
 
 _FOREIGN = (
@@ -240,11 +254,18 @@ def _finish_pending(job: _Job) -> None:
     except CorruptFileError:
         return  # It is removed last, so nothing is left.
     former = parse_table_metadata(data, location, inflated_bytes_max(iceberg.io.properties))
+    if former.table_uuid != iceberg.metadata.table_uuid:
+        raise CorruptFileError(location, f"the property {ERASURE_PENDING} names metadata of another table.")
     _remove_former(job, former, location)
+    if job.is_unfinished:
+        raise TableFormatError(
+            f"files that an earlier erasure replaced cannot be removed from {job.name}, among them "
+            f"{job.not_reached[-1].location}. Nothing else was changed. See to the storage, and erase again."
+        )
 
 
 def _forget_pending(job: _Job) -> None:
-    if ERASURE_PENDING not in job.iceberg.metadata.properties:
+    if job.is_unfinished or ERASURE_PENDING not in job.iceberg.metadata.properties:
         return
 
     def prepare(table: IcebergTable) -> tuple[list[Any], tuple[()]]:

@@ -13,10 +13,14 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import PrimitiveType
 
+from tableformat.deletes.codecs.range_file import spans_from_parquet
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import stored_key_array
 from tableformat.maintenance.erasure.certificate import NotReached
+from tableformat.maintenance.erasure.delete_files import named_cuts
 from tableformat.maintenance.erasure.scope import ErasureScope, in_leaves
+from tableformat.metadata.content_file import RANGE_DELETES_MAGIC
 from tableformat.metadata.manifests.manifest_list import decode_manifest_list
 from tableformat.metadata.manifests.manifest_reader import decode_manifest
 from tableformat.metadata.owned_files import METADATA_SUFFIXES, PATH_PROPERTIES
@@ -102,6 +106,9 @@ def _decoded(data: bytes, location: str, io: FileIO, scope: ErasureScope) -> Ite
         yield metadata_document(data, location, inflated_bytes_max(io.properties))
     elif data[:4] == b"Obj\x01":
         yield from fastavro.reader(bytes_io.BytesIO(data))
+    elif data.endswith(RANGE_DELETES_MAGIC):
+        table = pq.read_table(pa.BufferReader(plain_parquet(data)))
+        yield spans_from_parquet(table, location, scope.schema)
     elif data[:4] == b"PAR1":
         yield from pq.ParquetFile(pa.BufferReader(plain_parquet(data))).iter_batches()
     elif scope.has_long_texts:
@@ -111,6 +118,8 @@ def _decoded(data: bytes, location: str, io: FileIO, scope: ErasureScope) -> Ite
 def _texts_have_scope(value: Any, scope: ErasureScope) -> bool:
     if isinstance(value, pa.RecordBatch):
         return _batch_has_scope(value, scope)
+    if isinstance(value, SpanArray):
+        return bool((named_cuts(value.lower, scope) | named_cuts(value.upper, scope)).any())
     if isinstance(value, str):
         return scope.in_text(value)
     return any(True for _ in in_leaves(scope, _plain(value)))

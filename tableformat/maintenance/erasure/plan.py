@@ -21,7 +21,7 @@ from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_update import apply_updates
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.deletes.positions import PositionSet
-from tableformat.errors import CorruptFileError
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.maintenance.erasure.contents import TableContents, read_contents
 from tableformat.maintenance.erasure.data_files import ErasureContext, find_rows, rewrite_data_file
 from tableformat.maintenance.erasure.delete_files import rewrite_deletes
@@ -91,7 +91,7 @@ class TablePlanner:
     def _search(self, contents: TableContents, context: ErasureContext, *, dry_run: bool) -> None:
         new = [data for path, data in contents.data_files.items() if path not in self.searched]
         threads = os.cpu_count() or 1 if local_path(context.metadata.location) is not None else _REMOTE_THREADS
-        call = partial(_searched, context=context, dry_run=dry_run)
+        call = partial(_searched, context=context, ambiguous=contents.ambiguous_row_ids, dry_run=dry_run)
         self.tell(0, len(new), "data files searched")
         with closing(in_threads(call, new, threads, discard=lambda _: None)) as running:
             for done, (index, outcome) in enumerate(running, 1):
@@ -156,10 +156,18 @@ class TablePlanner:
         remove_leftovers(table.io, self.written_locations)
 
 
-def _searched(data: DataFile, context: ErasureContext, *, dry_run: bool) -> ErasedRows | None:
+def _searched(
+    data: DataFile, context: ErasureContext, *, ambiguous: frozenset[str], dry_run: bool
+) -> ErasedRows | None:
     found: PositionSet | None = find_rows(data, context)
     if found is None:
         return None
+    if data.file_path in ambiguous and len(found) < data.record_count:
+        raise UnsupportedFeatureError(
+            f"{data.file_path} has different row ids on two branches, because the table was upgraded to version 3 "
+            "after they parted, so no file without the erased rows can have both. Nothing was changed. Drop one of the "
+            "branches, expire its snapshots, and erase again."
+        )
     return ErasedRows(data, found) if dry_run else rewrite_data_file(data, found, context)
 
 

@@ -119,7 +119,7 @@ def _in_delete_file(delete: DeleteFile, context: ErasureContext) -> Iterator[Not
                 yield NotReached(location=delete.file_path, reason=f"{len(named)} of its keys are of the scope")
         case DeleteKind.RANGE:
             spans = context.merge.loader.range_spans(delete)
-            ends = named_cuts(spans.lower, context) | named_cuts(spans.upper, context)
+            ends = named_cuts(spans.lower, context.scope) | named_cuts(spans.upper, context.scope)
             if np.any(ends):
                 reason = f"{int(ends.sum())} of its ranges end at a value of the scope"
                 yield NotReached(location=delete.file_path, reason=reason)

@@ -17,7 +17,16 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import BinaryType, DoubleType, FixedType, FloatType, PrimitiveType, StringType, UUIDType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    PrimitiveType,
+    StringType,
+    UUIDType,
+)
 
 from tableformat.arguments import shown
 from tableformat.cached_property import cached_property
@@ -56,6 +65,12 @@ _IDENTIFIERS_MAX: Final = 10_000
 _WITH_VALUES: Final = (Operator.EQUAL, Operator.IN)
 _WORD: Final = r"(?<![0-9A-Za-z_]){}(?![0-9A-Za-z_])"
 """A short value is found as a word: 3 is not in 33."""
+_SETTINGS: Final = (
+    *("write.", "read.", "commit.", "history.", "gc.", "schema.name-mapping.", "format-version", "current-schema"),
+    *("tableformat.upkeep", "tableformat.erase", "tableformat.write.", "tableformat.history.", "tableformat.key-"),
+    *("engine-", "app-id", "iceberg-version", "operation", "type", "codec", "added-", "removed-", "deleted-", "total-"),
+)
+"""Beginnings of the names of entries whose values are settings, counts and versions."""
 _LONG: Final = 8
 """A text of this length is found inside of words too."""
 
@@ -145,9 +160,16 @@ class ErasureScope:
     def _patterns(self) -> tuple[tuple[re.Pattern[str], ...], ...]:
         return tuple(tuple(re.compile("|".join(map(_pattern, forms))) for forms in each) for each in self.identifiers)
 
-    def in_text(self, text: str) -> bool:
-        """Whether the text has all values of an identifier, each as a word."""
-        return any(all(pattern.search(text) for pattern in each) for each in self._patterns)
+    def in_text(self, text: str, name: str = "") -> bool:
+        """Whether the text has all values of an identifier, a short one as a word. `name` is the name of the entry with
+        the text: settings have words such as `none`, so only long values are looked for in them."""
+        patterns = self._long_patterns if name.startswith(_SETTINGS) else self._patterns
+        return any(all(pattern.search(text) for pattern in each) for each in patterns)
+
+    @cached_property
+    def _long_patterns(self) -> tuple[tuple[re.Pattern[str], ...], ...]:
+        pairs = zip(self.identifiers, self._patterns, strict=True)
+        return tuple(found for each, found in pairs if all(any(len(form) >= _LONG for form in forms) for forms in each))
 
     def in_path(self, path: str) -> bool:
         """Whether the path of a file has all values of an identifier. A short value counts as the value of a partition
@@ -258,6 +280,8 @@ def _any(parts: Iterator[pc.Expression]) -> pc.Expression:
 def _identifiers(bound: BoundFilter) -> Iterator[tuple[tuple[Any, PrimitiveType], ...]]:
     """The combinations of values that the filter compares with by equality."""
     match bound:
+        case Comparison() if isinstance(bound.field.field_type, BooleanType):
+            return  # True and false identify nobody.
         case Comparison() if bound.operator in _WITH_VALUES:
             assert isinstance(bound.field.field_type, PrimitiveType), "only primitive columns are compared"
             for value in bound.values:
@@ -341,18 +365,18 @@ def in_leaves(scope: ErasureScope, document: Any, skipped: Collection[str] = ())
     yield from _in_leaves(scope, document, "", skipped)
 
 
-def _in_leaves(scope: ErasureScope, value: Any, path: str, skipped: Collection[str]) -> Iterator[str]:
+def _in_leaves(scope: ErasureScope, value: Any, path: str, skipped: Collection[str], key: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for name, each in value.items():
             if name in skipped:
                 continue
             inner = f"{path}.{name}" if path else str(name)
-            if scope.in_text(str(name)):
+            if scope.in_text(str(name), str(name)):
                 yield inner
             else:
-                yield from _in_leaves(scope, each, inner, skipped)
+                yield from _in_leaves(scope, each, inner, skipped, str(name))
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _in_leaves(scope, each, f"{path}[{number}]", skipped)
-    elif isinstance(value, str) and not value.isdecimal() and scope.in_text(value):
+            yield from _in_leaves(scope, each, f"{path}[{number}]", skipped, key)
+    elif isinstance(value, str) and not value.isdecimal() and scope.in_text(value, key):
         yield path

@@ -44,10 +44,10 @@ def erased_summary(
     for name, text in summary.additional_properties.items():
         if forgets_paths and name in _COMPARE_PATHS:
             continue
-        if name.startswith(_COUNTS) or not (context.scope.in_text(name) or context.scope.in_text(text)):
+        if name.startswith(_COUNTS) or not (context.scope.in_text(name, name) or context.scope.in_text(text, name)):
             kept[name] = text
             continue
-        new = None if context.scope.in_text(name) else _new_entry(name, text, context)
+        new = None if context.scope.in_text(name, name) else _new_entry(name, text, context)
         if new is not None:
             kept[name] = new
         if new != text:

@@ -156,6 +156,23 @@ def test_ids_stay_in_a_table_that_was_upgraded_to_version_3(tmp_path):
     assert sorted(after, key=str) == sorted((row for row in before if row["customer"] != SENTINEL), key=str)
 
 
+def test_a_file_with_two_ids_for_one_row_is_refused_if_it_is_touched(tmp_path):
+    """MT-113: branches that parted before the upgrade give different ids. Other files of this kind stay."""
+    table = people_table(tmp_path, "2")
+    table.append(people(("alice", 1), ("zoe", 1)))
+    table.create_branch("work")
+    table.append(people(("bob", 1), ("carol", 2)))
+    table.upgrade(3)
+    table.catalog.load_table("db.people", branch="work").append(people((SENTINEL, 1)))
+    table.refresh().append(people(("dave", 1)))
+    location = table.iceberg.metadata_location
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedFeatureError, match="different row ids on two branches"):
+            table.maintenance.erase({"customer": "alice"}, dry_run=dry_run)
+    assert table.refresh().iceberg.metadata_location == location
+    erased(table, tmp_path)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_positions_move_with_the_rows(tmp_path, version):
     """MT-114: position deletes and vectors name the same rows of the new files."""
@@ -533,6 +550,29 @@ def test_a_staged_file_that_nothing_names_is_reported(tmp_path):
     assert "no metadata names this file" in left.reason
     table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True)
     assert table.verify(erased=certificate).is_clean
+    assert traces(tmp_path) == []
+
+
+def test_a_store_that_does_not_remove_a_file_is_asked_again(tmp_path, monkeypatch):
+    """MT-118: the certificate lists the file, and the next erasure removes it."""
+    from tableformat.metadata import owned_files
+
+    table = people_table(tmp_path, "2")
+    table.append(people(("alice", 1), (SENTINEL, 1)))
+    remove = owned_files.delete_if_present
+
+    def refuse(io: Any, location: str) -> None:
+        if location.endswith(".parquet"):
+            raise PermissionError(location)
+        remove(io, location)
+
+    monkeypatch.setattr(owned_files, "delete_if_present", refuse)
+    certificate = table.maintenance.erase({"customer": SENTINEL})
+    assert "did not remove it" in certificate.tables[0].not_reached[0].reason
+    with pytest.raises(tf.TableFormatError, match="earlier erasure"):
+        table.maintenance.erase({"customer": "nobody"})
+    monkeypatch.undo()
+    assert table.maintenance.erase({"customer": SENTINEL}).is_complete
     assert traces(tmp_path) == []
 
 
