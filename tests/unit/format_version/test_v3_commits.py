@@ -175,7 +175,7 @@ def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
         commit_change(other.iceberg, change)
 
     once(faulty, drop_vector)
-    with pytest.raises(CommitConflictError, match="was removed from the table"), table.transaction() as transaction:
+    with pytest.raises(CommitConflictError, match="delete files were removed"), table.transaction() as transaction:
         transaction.delete("note = 'a2'", mode="scan")
 
 

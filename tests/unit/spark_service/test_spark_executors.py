@@ -91,7 +91,7 @@ def test_an_error_of_this_library_comes_back_as_it_is() -> None:
 
 def test_an_error_of_spark_says_what_to_do() -> None:
     with pytest.raises(
-        TaskFailedError, match=r"no module.*'upkeep-executor-bytes' these files are written on the driver"
+        TaskFailedError, match=r"no module.*'upkeep-executor-bytes', these files are written on the driver"
     ):
         list(JvmRunner(AnsweringJvm("no module"), "upkeep-executor-bytes").run(WORK, [1], at_once=1))
 
@@ -146,7 +146,7 @@ def test_rows_are_carried_by_tasks(tmp_path: Path, version: str) -> None:
     assert len(rows[0]) == 30 - 1 - 6
     assert there.inspect.delete_files().num_rows == here.inspect.delete_files().num_rows
     files = sorted(Path(tmp_path).rglob("*.parquet"))
-    with pytest.raises(TaskFailedError, match="'the-option' these files are written on the driver"):
+    with pytest.raises(TaskFailedError, match="'the-option', these files are written on the driver"):
         delete(failed, choices["failed"].carry)
     assert sorted(Path(tmp_path).rglob("*.parquet")) == files
     assert failed.refresh().scan().count() == 29
