@@ -89,7 +89,7 @@ def test_no_class_is_twice_in_a_jar() -> None:
 
 
 def test_directory_without_spark(tmp_path: Path) -> None:
-    with pytest.raises(JarError, match="no jars of Spark"):
+    with pytest.raises(JarError, match="does not contain the jars of Spark"):
         spark_version(tmp_path)
 
 
