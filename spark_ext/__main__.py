@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the catalog; may be repeated"
     )
-    parser.add_argument("--spark", metavar="VERSION", help="version of the Spark that is to run")
+    parser.add_argument("--spark", metavar="VERSION", help="version of the Spark to use")
     parsed = parser.parse_args(arguments)
     for option in parsed.option:
         if "=" not in option:

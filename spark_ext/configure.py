@@ -80,8 +80,9 @@ def _refuse_running_java_without_jar(catalog: str) -> None:
     java = getattr(context, "SparkContext", None) and context.SparkContext._jvm  # type: ignore[union-attr]
     if java and not java.org.apache.spark.util.Utils.classIsLoadable(CATALOG_CLASS):
         raise JarError(
-            "Spark runs in this process already and was started without the catalog's jar, which it takes at its start "
-            f"only. Add the catalog to the session: spark_ext.attach(spark, catalog={catalog!r}, warehouse=...)."
+            "Spark already runs in this process and was started without the jar of the catalog, which can only be "
+            "added at the start. Add the catalog to the session instead: spark_ext.attach(spark, "
+            f"catalog={catalog!r}, warehouse=...)."
         )
 
 

@@ -107,8 +107,8 @@ def _packaged_jar(running: str) -> Path:
     packaged = PACKAGED_JARS / spark.jar_name
     if not packaged.exists():
         raise JarError(
-            f"no jar of the catalog for Spark {running} is packaged. Install pyspark=={major}.{minor}.* and a JDK, or "
-            "set SPARK_HOME to that Spark, and one is compiled."
+            f"the package has no jar of the catalog for Spark {running}. Install pyspark=={major}.{minor}.* and a "
+            "JDK, or set SPARK_HOME to this Spark; the jar is then compiled."
         )
     return packaged
 
@@ -130,7 +130,7 @@ def spark_version(jars: Path) -> SparkVersion:
         match = _SPARK_CATALYST.fullmatch(jar.name)
         if match:
             return SparkVersion(match["version"], match["scala"])
-    raise JarError(f"{jars} holds no jars of Spark (no spark-catalyst_*.jar).")
+    raise JarError(f"{jars} does not contain the jars of Spark (no spark-catalyst_*.jar).")
 
 
 def compile_jar(target: Path, jars: Path) -> Path:
@@ -139,12 +139,12 @@ def compile_jar(target: Path, jars: Path) -> Path:
     spark, compiler = spark_version(jars), find_compiler()
     if spark.minor < OLDEST_SPARK:
         oldest = ".".join(map(str, OLDEST_SPARK))
-        raise JarError(f"Spark {spark.version} is older than {oldest}, the oldest that the catalog is for.")
+        raise JarError(f"Spark {spark.version} is older than {oldest}, the oldest version that the catalog supports.")
     if compiler is None:
         raise JarError(
-            f"no jar of the catalog for Spark {spark.version} is packaged, and there is no Java compiler to make "
-            "one. Install a JDK 17 or newer (Debian, Ubuntu: apt install openjdk-17-jdk-headless; macOS: brew install "
-            "openjdk@17) and set JAVA_HOME, or install a wheel of tableformat built for this Spark."
+            f"the package has no jar of the catalog for Spark {spark.version}, and no Java compiler was found to "
+            "compile one. Install a JDK 17 or newer (Debian, Ubuntu: apt install openjdk-17-jdk-headless; macOS: "
+            "brew install openjdk@17) and set JAVA_HOME, or install a wheel of tableformat built for this Spark."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:

@@ -42,16 +42,12 @@ def apply_changes(
     table: WritableTableArgument,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Parquet, CSV, or JSON with one event per line.", exists=True, dir_okay=False
-        ),
+        typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON, one event per line", exists=True, dir_okay=False),
     ],
     *,
     op_column: Annotated[
         str | None,
-        typer.Option(
-            "--op-column", metavar="NAME", help="The column with the operation; default _op, with --envelope op."
-        ),
+        typer.Option("--op-column", metavar="NAME", help="The operation column; default _op, with --envelope op."),
     ] = None,
     order_by: Annotated[
         str | None,
@@ -68,9 +64,7 @@ def apply_changes(
     ] = None,
     whole_rows: Annotated[
         bool,
-        typer.Option(
-            "--whole-rows", help="Identify rows by all columns instead of the key: a delete removes one equal row."
-        ),
+        typer.Option("--whole-rows", help="Match all columns instead of the key: a delete removes one equal row."),
     ] = False,
     missing: Annotated[
         Missing,

@@ -71,11 +71,9 @@ def check(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]COMMAND",
-            help=(
-                "A command that gets paths of metadata files and prints a line of JSON for each "
-                "(specs/corpus/README.md). {readers} in the command is the directory of the included readers. "
-                "tableformat, pyiceberg and polars need no command. Repeatable."
-            ),
+            help="A command that gets paths of metadata files and prints a line of JSON for each "
+            "(specs/corpus/README.md). {readers} in the command is the directory of the included readers. "
+            "tableformat, pyiceberg and polars need no command. Repeatable.",
         ),
     ] = None,
     results: Annotated[

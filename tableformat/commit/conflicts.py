@@ -172,7 +172,7 @@ def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
     if evidence.planned is None or head.snapshot is None:
         return
     path = lineage(head.metadata, head.snapshot, evidence.planned.snapshot_id)
-    assert path is not None, "looked at before (CP-22)"
+    assert path is not None, "checked earlier (CP-22)"
     for delete in delete_files_removed_along(head.io, head.metadata, evidence.planned, path):
         if not is_keyed(delete) or committed_sequence_number(delete) <= change.planned_sequence_number:
             continue

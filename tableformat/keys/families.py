@@ -102,7 +102,9 @@ def family_of(key_type: IcebergType) -> KeyFamily:
     """RD-4: the family of a primitive type. Raises InvalidKeyError for types without an order and for nested types."""
     family = _FAMILIES.get(type(key_type))
     if family is None:
-        raise InvalidKeyError(f"a column of type {key_type} cannot be part of a key: it has no order. Leave it out.")
+        raise InvalidKeyError(
+            f"a column of type {key_type} cannot be part of a key, because it has no order. Choose other columns."
+        )
     return family
 
 

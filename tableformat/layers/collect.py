@@ -105,8 +105,8 @@ def _column(
         chosen = [field for field in orderable if key and field.field_id == key[0]] or orderable
     if not chosen:
         raise InvalidArgumentError(
-            f"column {wanted!r} cannot be used to draw layers: choose a column of a primitive type, "
-            f"{', '.join(field.name for field in orderable) or 'of which the table has none'}."
+            f"column {wanted!r} cannot be used to draw layers. Choose a column of a primitive type: "
+            f"{', '.join(field.name for field in orderable) or 'the table has none'}."
         )
     field = chosen[0]
     assert isinstance(field.field_type, PrimitiveType)

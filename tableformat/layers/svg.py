@@ -91,7 +91,7 @@ def _parts(picture: Picture) -> Iterator[tuple[str, int]]:
     if picture.collected.ruler is not None:
         yield _ruler(picture.collected.ruler), 22
     yield _ticks(picture), 24
-    for line in [picture.reader, *picture.notes] if picture.bands else ["There is no file in it."]:
+    for line in [picture.reader, *picture.notes] if picture.bands else ["It has no files."]:
         yield _text(10, 12, line), 16
     yield "", 6
 

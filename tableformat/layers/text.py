@@ -47,7 +47,7 @@ def _lines(picture: Picture, left: int, room: int) -> Iterator[str]:
 
 def _said(picture: Picture) -> list[str]:
     """The lines below the picture."""
-    return [picture.reader, *picture.notes, _LEGEND] if picture.bands else ["There is no file in it."]
+    return [picture.reader, *picture.notes, _LEGEND] if picture.bands else ["It has no files."]
 
 
 def _wrapped(texts: Iterable[str], width: int) -> list[str]:

@@ -103,7 +103,7 @@ def test_files_of_a_table_and_of_a_directory_are_added(
         with pytest.raises(AnalysisException, match=message):
             call(spark, f"add_files('{namespace}.t', {arguments})")
     bare = lake.create_table((namespace, "bare"), SCHEMA)
-    with pytest.raises(AnalysisException, match="partitioned by no column"):
+    with pytest.raises(AnalysisException, match="partitioned by no identity column"):
         call(spark, f"add_files('{bare.name}', '`parquet`.`{directory}`')")
 
 

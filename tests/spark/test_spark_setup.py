@@ -41,7 +41,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_same_sources_give_the_same_jar(java: None, tmp_path: Path) -> None:
     if find_compiler() is None:
-        pytest.skip("there is no Java compiler")
+        pytest.skip("no Java compiler was found")
     made = compile_jar(tmp_path / "again" / "catalog.jar", spark_jars())
     assert made.read_bytes() == catalog_jar().read_bytes()
 

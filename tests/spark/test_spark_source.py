@@ -183,7 +183,7 @@ def test_sparks_own_options_of_states_are_heeded_by_load(spark: SparkSession, ta
         read = spark.read.format("tableformat").options(**options)
         assert [row.id for row in read.load(name).collect()] == [1]
     both = {"versionAsOf": first["snapshot_id"], "start-snapshot-id": first["snapshot_id"]}
-    with pytest.raises(AnalysisException, match="start-snapshot-id and the snapshot"):
+    with pytest.raises(AnalysisException, match="start-snapshot-id and the chosen snapshot"):
         spark.read.format("tableformat").options(**both).load(name).collect()
     with pytest.raises(AnalysisException, match="both version and timestamp"):
         spark.read.format("tableformat").options(versionAsOf="first", timestampAsOf=moment).load(name)
@@ -236,7 +236,7 @@ def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table
         **{"fanout-enabled": "true", "write-format": "parquet", "compression-level": "3"}
     ).append()
     assert spark.table(name).count() == 4
-    for option, value, message in (("write-format", "orc", "can be 'parquet' alone"),):
+    for option, value, message in (("write-format", "orc", "must be 'parquet'"),):
         with pytest.raises(AnalysisException, match=message):
             frame.writeTo(name).option(option, value).append()
 

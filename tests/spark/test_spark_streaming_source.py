@@ -227,7 +227,7 @@ def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_
         source.batches()
     add(table, 3)
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
-    with pytest.raises(Exception, match=f"snapshot {first}expired after the stream had read 1 of its files"):
+    with pytest.raises(Exception, match=f"snapshot {first} expired after the stream had read 1 of its files"):
         source.batches()
 
 

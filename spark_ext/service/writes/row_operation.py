@@ -118,7 +118,7 @@ def _check_changes(named: Mapping[str, str]) -> None:
     ):
         if option not in named:
             raise InvalidArgumentError(
-                f"option {OPERATION} = '{CHANGES}' requires {option}, {what}: the last event of a key counts, and "
+                f"option {OPERATION} = '{CHANGES}' needs {option}, {what}: the last event of a key counts, and "
                 "rows of Spark have no order. Nothing was written."
             )
 

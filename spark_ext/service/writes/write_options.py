@@ -268,7 +268,7 @@ def _interval(named: Mapping[str, str]) -> Interval | None:
         return None
     if lower is None and upper is None:
         raise InvalidArgumentError(
-            f"option {REPLACE_INTERVAL} requires {LOWER}, {UPPER} or both: without them, every row would be replaced."
+            f"option {REPLACE_INTERVAL} needs {LOWER}, {UPPER} or both: without them, every row would be replaced."
         )
     if REPLACE_PREFIX in named:
         raise InvalidArgumentError(f"options {REPLACE_INTERVAL} and {REPLACE_PREFIX} cannot be combined.")
@@ -279,7 +279,7 @@ def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
     """Check that diverted rows have a table to go to: a statement returns no rows."""
     if on_refused == "divert" and not refused_rows_table:
         raise InvalidArgumentError(
-            f"option {ON_REFUSED} = 'divert' requires {REFUSED_ROWS_TABLE}, a table for the rejected rows."
+            f"option {ON_REFUSED} = 'divert' needs {REFUSED_ROWS_TABLE}, a table for the rejected rows."
         )
     if on_refused != "divert" and refused_rows_table is not None:
         raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE} requires {ON_REFUSED} = 'divert'.")

@@ -48,7 +48,7 @@ def drop_dead_afterwards(iceberg: IcebergTable, branch: str) -> DroppedDeletes:
     try:
         dropped = drop_dead_deletes(iceberg, branch)
     except (CommitConflictError, PublishRefusedError) as error:
-        logger.warning("compacted; delete files that match no row stay in branch %s: %s", branch, error)
+        logger.warning("compacted; delete files without matching rows remain in branch %s: %s", branch, error)
         return DroppedDeletes(not_dropped_because=str(error))
     kinds = Counter(
         {

@@ -116,7 +116,7 @@ def leads_key(condition: KeyCondition, key_field_ids: Sequence[int]) -> bool:
 
 def keys_of(condition: KeyCondition) -> pa.Table:
     """The condition without an interval, as the rows of an equality delete."""
-    assert condition.interval is None, "an interval is no set of keys"
+    assert condition.interval is None, "an interval is not a set of keys"
     tuples = list(itertools.product(*(values for _, values in condition.points)))
     columns = zip(*tuples, strict=True) if tuples else ((),) * len(condition.points)
     return pa.table(

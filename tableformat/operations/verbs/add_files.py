@@ -129,7 +129,7 @@ def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[i
     stated: dict[int, Any] = {}
     for name, text in values.items():
         if name not in places:
-            by = ", ".join(each for each in places if each is not None) or "no unchanged column"
+            by = ", ".join(each for each in places if each is not None) or "no identity column"
             raise InvalidArgumentError(
                 f"{path} has {name}={text} in its directory name, but {draft.name} is partitioned by {by}. Nothing "
                 "was changed. Partition the table by the same columns, or append the rows."

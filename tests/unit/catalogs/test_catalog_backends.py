@@ -78,7 +78,7 @@ def test_object_store_needs_a_place_for_the_catalog_file(configured: Path) -> No
 def test_options_that_nothing_reads(configured: Path) -> None:
     with pytest.raises(UnknownOptionError):
         open_backend("lake/", catalog_fil="x")
-    with pytest.raises(InvalidArgumentError, match="pass one of them"):
+    with pytest.raises(InvalidArgumentError, match="Pass only one of them"):
         open_backend("lake/", catalog_file="x", uri="sqlite:///y")
     assert list(configured.iterdir()) == []
 

@@ -105,7 +105,7 @@ def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: P
     metadata = json.loads(Path(path).read_text())
     metadata["schemas"][0]["fields"][-1]["type"] = kind
     Path(path).write_text(json.dumps(metadata))
-    said = f"a column is of the type {kind}, which this library does not support"
+    said = f"a column has the type {kind}, which this library does not support"
     with tf.open_catalog(str(tmp_path / "lake")) as catalog, duckdb.connect() as connection:
         assert catalog.list_tables("db") == ["db.bad", "db.t"]
         for door in (lambda: catalog.load_table("db.bad"), lambda: tf.read_metadata(path)):

@@ -101,7 +101,7 @@ def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     engine.dispose()
     event.listen(engine, "do_connect", refuse)
     for name, call in CALLS.items():
-        with pytest.raises(StorageError, match=r"catalog '.*' cannot be reached: connection refused\. Look") as caught:
+        with pytest.raises(StorageError, match=r"catalog '.*' cannot be reached: connection refused\. Check") as caught:
             call(catalog)
         assert describe_error(caught.value)["condition"] == "TABLEFORMAT_STORAGE", name
     with pytest.raises(StorageError, match="cannot be reached"):

@@ -223,7 +223,7 @@ class TestHead:
             (["--columns", "nots"], "UnknownColumnError", "unknown column 'nots' in columns. Did you mean 'note'?"),
             (["--where", "id3 = 1"], "UnknownColumnError", "unknown column 'id3' in the filter. Did you mean 'id2'?"),
             (["--where", "id1 ="], "InvalidPredicateError", ""),
-            (["--snapshot", "5"], "SnapshotNotFoundError", "no snapshot 5; the table retains 3 others."),
+            (["--snapshot", "5"], "SnapshotNotFoundError", "no snapshot 5; the table retains 3 other snapshots."),
             (["--tag", "frist"], "SnapshotNotFoundError", "no tag 'frist'. Did you mean 'first'?"),
             (["--as-of", "2020-01-01"], "SnapshotNotFoundError", "branch 'main' had no snapshot at 20"),
             (["--as-of", "soon"], "InvalidArgumentError", "'soon' is not a time: write ISO 8601"),

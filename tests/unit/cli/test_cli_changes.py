@@ -202,7 +202,7 @@ class TestDemo:
         run = lake.run("demo", *small)
         assert run.status == 0, run.stderr
         assert "Every reader saw the same rows." in run.stdout
-        assert run.stderr.startswith("Look at it: tableformat --catalog ")
+        assert run.stderr.startswith("To look at it: tableformat --catalog ")
         assert lake.json("ls")["tables"] == [{"identifier": "db.calendars"}]
         again = lake.run("demo", *small, "-o", "json")
         with lake.table() as table:

@@ -126,7 +126,7 @@ def test_named_batches_are_committed_once(lake: Lake, tmp_path: Path) -> None:
         (
             "nulls.csv",
             "id,day\n,2026-01-01\n2,\n",
-            "Refused: row 0: id is null in a required column; row 1: day is null in a required column.",
+            "Rejected: row 0: id is null in a required column; row 1: day is null in a required column.",
         ),
         ("dates.json", '{"id": 1, "day": "soon"}', "cannot be read"),
         ("more.csv", "id,day,more\n1,2026-01-01,2\n", "more"),

@@ -189,9 +189,9 @@ class TestCompact:
         assert "6 files are below" in page
         assert "6 data files of 6 would become 1" in page
         where = """--where 'id1 = '"'"'a'"'"''"""
-        assert lines[-1] == f"Run it: tableformat compact db.t {where} --min-input-files 3 {shlex.join(further)}"
+        assert lines[-1] == f"To run it: tableformat compact db.t {where} --min-input-files 3 {shlex.join(further)}"
         assert head(ill, "db.t") == before
-        _, *words = shlex.split(lines[-1].removeprefix("Run it: "))
+        _, *words = shlex.split(lines[-1].removeprefix("To run it: "))
         assert ill.json(*words)["rewritten_data_files_count"] == 6
 
     def test_json_has_the_fields_of_the_result(self, ill: Lake) -> None:
@@ -380,7 +380,7 @@ class TestRemoveOrphanFiles:
         assert page.startswith("db.calendars: orphan files removed.\n")
         assert page.endswith("left.parquet\n")
         assert not orphan.exists()
-        assert "Pass --allow-recent when" in lake.error(*recent[:-1], "--yes")["message"]
+        assert "pass --allow-recent" in lake.error(*recent[:-1], "--yes")["message"]
 
 
 def test_apply_retention(tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ class TestUpgrade:
             "previous_format_version": 2,
             "format_version": 3,
         }
-        assert lake.run("upgrade", TABLE).stdout == "db.calendars: has version 3 already.\n"
+        assert lake.run("upgrade", TABLE).stdout == "db.calendars: already has version 3.\n"
 
 
 class TestInterrupt:

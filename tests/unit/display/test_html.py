@@ -68,7 +68,7 @@ def test_showing_reads_no_row(table: tf.Table) -> None:
 def test_an_empty_table_and_one_with_a_key_that_cannot_be_used(catalog: tf.Catalog, table: tf.Table) -> None:
     empty = catalog.create_table("db.empty", pa.schema([("n", pa.int64())]))
     assert "no snapshot yet" in empty._repr_html_()
-    assert "There is no file in it." in table_report(empty)
+    assert "It has no files." in table_report(empty)
     assert "Nothing to do." in empty.maintenance.health()._repr_html_()
     with table.iceberg.transaction() as transaction:
         transaction.set_properties({KEY_FIELD_IDS: "987654"})

@@ -192,8 +192,8 @@ class TestInsert:
         [
             ("INSERT OR IGNORE INTO lake.db.items VALUES (1, 'x', 1)", "OR IGNORE into db.items is not supported"),
             ("INSERT INTO lake.db.items DEFAULT VALUES", "is not a query"),
-            ("INSERT INTO lake.db.items VALUES (1, 'x')", "gives 2 columns for id, Name, price"),
-            ("INSERT INTO lake.db.items (id, size) VALUES (1, 2)", "no column size"),
+            ("INSERT INTO lake.db.items VALUES (1, 'x')", "returns 2 columns for id, Name, price"),
+            ("INSERT INTO lake.db.items (id, size) VALUES (1, 2)", "column size does not exist"),
             ("INSERT INTO lake.db.items VALUES (1, 'x', 1) RETURNING id", "RETURNING"),
             ("INSERT INTO lake.db.items VALUES ('one', 'x', 1)", "Could not convert string 'one'"),
             ("INSERT INTO lake.db.item VALUES (1, 'x', 1)", "item does not exist"),

@@ -29,7 +29,7 @@ def test_key_keeps_the_order_of_its_field_ids_and_finds_nested_names() -> None:
     [
         ([9], "field id 9 of the key is not a column"),
         ([3], "'place' of type .* cannot be part of a key: it is nested"),
-        ([5], "unknown cannot be part of a key: it has no order"),
+        ([5], "unknown cannot be part of a key, because it has no order"),
         ([1, 1], r"key \(id, id\) contains a column twice"),
         ([], "a key needs at least one column"),
     ],

@@ -126,4 +126,4 @@ def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
     assert kind in kinds(mended.found)
     assert kind in kinds(table.verify(snapshot_id=damaged)), "of the one that is asked for"
     assert kind not in kinds(table.verify(snapshot_id=table.snapshot_id))
-    assert str(table.maintenance.repair()).startswith("dropped 0 delete files that match nothing")
+    assert str(table.maintenance.repair()).startswith("dropped 0 delete files that match no rows")

@@ -64,7 +64,7 @@ def test_an_order_that_is_none(keyless: Table) -> None:
         ("bucket(4, a)", "by columns"),
         ("c", "unknown column 'c'"),
         ("zorder(a)", "two or more columns"),
-        ("a, a DESC", "each column once"),
+        ("a, a DESC", "each column only once"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             rewrite_data_files(keyless, sort_order=order)

@@ -77,7 +77,7 @@ def test_options_become_keywords() -> None:
     [
         ("size", "big", "option 'size' must be a whole number, not 'big'"),
         ("all", "1", "option 'all' must be true or false, not '1'"),
-        ("order", "desc", "option 'order' can only be 'none', not 'desc'"),
+        ("order", "desc", "option 'order' must be 'none', not 'desc'"),
         ("spec", "1", "option 'spec' is not supported: it stays"),
     ],
 )
