@@ -27,7 +27,7 @@ LIMITS: Final = {
     "maintenance.compaction.alive_batches": {"_ROWS_MAX": 2},
     "maintenance.compaction.compaction_statistics": {"_COUNTED_AT_ONCE": 1},
     "maintenance.compaction.rewrite_group": {"FAN_IN_MAX": 4},
-    "maintenance.conversion.convert_deletes": {"_TASKS_IN_SLICE": 1, "_TASK_FILES": 1},
+    "maintenance.conversion.conversion_steps": {"_TASKS_IN_SLICE": 1, "_TASK_FILES": 1},
     "merge_on_read.delete_index": {"SHARED_FROM": 1, "_GIVEN_BY_BOUNDS_MAX": 0},
     "merge_on_read.delete_loader": {"_SMALL_FILE_BYTES": -1, "_WHOLE_FILE_BYTES": -1},
     "merge_on_read.equality_positions": {"_ROWS_PER_SEARCHED_KEY": 0},

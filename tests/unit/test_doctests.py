@@ -99,7 +99,7 @@ CLEVER = [
     "tableformat.keys.encoding.encode_column",
     "tableformat.keys.encoding.encode_rows",
     "tableformat.keys.encoding.encode_values",
-    "tableformat.maintenance.conversion.convert_deletes._key",
+    "tableformat.maintenance.conversion.conversion_steps.conversion_key",
     "tableformat.merge_on_read.span_positions.positions_in_file",
 ]
 FUNCTIONS = [tf.open_catalog, tf.read_metadata, duckdb.attach, duckdb.refresh, duckdb.detach]

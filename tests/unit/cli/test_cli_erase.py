@@ -82,5 +82,5 @@ def test_an_incomplete_erasure_ends_with_status_1(lake: Lake) -> None:
 def test_wrong_calls(lake: Lake) -> None:
     assert "give COLUMN=VALUE or --where" in lake.run("erase", TABLE, "--yes").stderr
     assert "give COLUMN=VALUE or --where" in lake.run("erase", TABLE, "id1=A", "--where", "id2 = 1", "--yes").stderr
-    assert "--yes confirms" in lake.run("erase", TABLE, "id1=A").stderr
+    assert "--yes" in lake.run("erase", TABLE, "id1=A").stderr
     assert "no certificate" in lake.error("verify", TABLE, "--erased", __file__)["message"]

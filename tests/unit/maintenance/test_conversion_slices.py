@@ -22,7 +22,7 @@ from test_convert_deletes import (
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitStateUnknownError
-from tableformat.maintenance.conversion import convert_deletes as module
+from tableformat.maintenance.conversion import conversion_steps
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
@@ -110,7 +110,7 @@ def test_files_beside_a_commit_that_may_have_happened_go(
         answers.append(commit_change(*arguments, **options))
         raise CommitStateUnknownError("no answer")
 
-    monkeypatch.setattr(module, "_AT_ONCE", 1 if version == "2" else module._AT_ONCE)
+    monkeypatch.setattr(conversion_steps, "_AT_ONCE", 1 if version == "2" else conversion_steps._AT_ONCE)
     monkeypatch.setattr(module, "commit_change", lose_the_second_answer)
     with pytest.raises(CommitStateUnknownError):
         table.maintenance.convert_deletes(progress=Meanwhile(disturb))

@@ -15,7 +15,7 @@ import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
-from tableformat.maintenance.conversion import convert_deletes as module
+from tableformat.maintenance.conversion import conversion_steps
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
     CONVERTED_FILES_UNTIL,
@@ -301,7 +301,7 @@ def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.extend(each.data_file.file_path for each in task.tasks)
         return convert_files(task, context)
 
-    monkeypatch.setattr(module, "convert_files", counted)
+    monkeypatch.setattr(conversion_steps, "convert_files", counted)
     return seen
 
 
@@ -326,7 +326,7 @@ def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
 ) -> None:
     """MT-17: first one Puffin file has the vectors of all data files. After a conflict the slices are single files, and
     only one slice is committed."""
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    monkeypatch.setattr(conversion_steps, "_AT_ONCE", 1)
     table = table_of(tmp_path, "3", file_count=4)
     table.set_properties(**{"write.target-file-size-bytes": "100000000"})
     other = another_handle(table)

@@ -12,7 +12,7 @@ from spark_ext.service.registry import Request, handler_of
 from spark_ext.service.session import Session
 from tableformat import open_catalog
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError
 
 STRUCT = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
 
@@ -101,20 +101,6 @@ def test_transforms_in_any_case() -> None:
 def test_widths_that_are_no_whole_numbers(number: str, number_type: str) -> None:
     with pytest.raises(InvalidArgumentError, match="whole number above 0"):
         partition_text(transform("bucket", number, number_type))
-
-
-def test_version_3_is_refused_before_a_statement_writes_rows(tmp_path: Path) -> None:
-    """LK-11: CREATE TABLE AS SELECT writes them before the catalog is asked."""
-    options = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/w"}
-    session = Session.open("sql", {**options, "init_catalog_tables": "true"})
-    session.catalog.create_namespace("db")
-    column = {"name": "n", "nullable": True, "type": "long"}
-    new: dict[str, Any] = {"columns": [column], "partitioning": [], "key": [], "checks": []}
-    new["properties"] = {"format-version": "3"}
-    for request in ("stage_table", "create_table"):
-        with pytest.raises(UnsupportedFeatureError, match="format version 3: PyIceberg writes its metadata"):
-            handler_of(request)(session, Request({"table": ["db", "t"], "kind": "create", **new}))
-    assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize("prefix", ["file:", "file://"])
