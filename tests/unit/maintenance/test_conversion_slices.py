@@ -23,6 +23,7 @@ from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.conversion import conversion_steps
+from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET

@@ -16,6 +16,7 @@ from tableformat.commit.change import is_keyed
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance.conversion import conversion_steps
+from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
     CONVERTED_FILES_UNTIL,
