@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from renamed_columns import rename_as_another_writer
 
 import tableformat as tf
 from tableformat.merge_on_read.together import batches
@@ -60,9 +61,10 @@ def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, nam
     """FM-20: it was named twice, so that nothing could be changed; the other column of lineage is carried as well."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), (name, pa.int64())])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
     table = catalog.create_table("db.t", schema, key=["id"], properties={"format-version": "3", **BOTH})
-    table.append(pa.table({"id": [1, 2, 3], name: [10, None, 30]}, schema=schema))
+    rename_as_another_writer(table, {"n": name})
+    table.append(pa.table({"id": [1, 2, 3], name: [10, None, 30]}, schema=table.schema))
     table.delete("id = 1")
     table.update("id = 3", set={name: 7})
     table.maintenance.compact(rewrite_all=True)
