@@ -92,7 +92,12 @@ class Table(TableCommits):
         return TableRangePartitions(self.iceberg, self.branch)
 
     def verify(
-        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        deep: bool = False,
+        keys: bool = False,
+        snapshot_id: int | None = None,
+        progress: Progress | None = None,
     ) -> VerifyResult:
         """Check that every file, count, bound, order and checksum matches the metadata, for all retained snapshots or
         for one. Print the result; `is_clean` and `findings` are for programs. `deep` also reads the files.
@@ -102,7 +107,7 @@ class Table(TableCommits):
         >>> table.verify(deep=True).is_clean
         True
         """
-        return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
+        return self.maintenance.verify(deep=deep, keys=keys, snapshot_id=snapshot_id, progress=progress)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,12 @@ class Maintenance:
         return table_health(view, self.iceberg.metadata_location, table=name, branch=self.branch)
 
     def verify(
-        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        deep: bool = False,
+        keys: bool = False,
+        snapshot_id: int | None = None,
+        progress: Progress | None = None,
     ) -> VerifyResult:
         """Check whether the table matches its metadata, for all retained snapshots or one. `findings` lists the
         differences, with advice for each. Nothing is changed.
@@ -99,11 +104,18 @@ class Maintenance:
         counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` is true if nothing was
         found that could give a reader wrong results. Caches are not used.
 
+        A key does not enforce uniqueness. With `keys`, the key columns of all live rows of the branch's current
+        snapshot, or of `snapshot_id`, are compared. Keys that more than one row has are one finding, a warning that
+        counts them and shows some; `repeated_key_count` is their number. Memory is about
+        `tableformat.write.memory-bytes`. Raises InvalidKeyError for a table without a key.
+
         >>> result = table.maintenance.verify()
         >>> result.is_clean, result.findings
         (True, ())
+        >>> table.maintenance.verify(keys=True).repeated_key_count
+        0
         """
-        return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, progress=progress)
+        return verify(self.iceberg, self.branch, deep=deep, keys=keys, snapshot_id=snapshot_id, progress=progress)
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
         """Repair everything that can be repaired without loss: remove delete files that match no row from the branch,

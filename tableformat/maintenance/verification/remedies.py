@@ -23,6 +23,10 @@ _NEXT_STEPS: Final = {
     FindingKind.MISSING_STATISTICS: "Nothing: no reader of rows needs it.",
     FindingKind.MISSING_LOG: "Nothing: no reader of rows needs it.",
     FindingKind.NOT_CHECKED: "Check it with the engine that wrote it, or rewrite it as Parquet.",
+    FindingKind.REPEATED_KEY: (
+        "Write the right row of each key with upsert, or with replace for a whole prefix: both replace all rows of a "
+        "key. merge chooses by a condition. append(on_duplicate='error') refuses such rows."
+    ),
     FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or create it again at a retained snapshot.",
 }
 """Advice that does not depend on which snapshots need the file."""
