@@ -96,6 +96,7 @@ class Table(TableCommits):
         self,
         *,
         deep: bool = False,
+        keys: bool = False,
         snapshot_id: int | None = None,
         erased: ErasureCertificate | None = None,
         progress: Progress | None = None,
@@ -109,7 +110,7 @@ class Table(TableCommits):
         >>> table.verify(deep=True).is_clean
         True
         """
-        return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, erased=erased, progress=progress)
+        return self.maintenance.verify(deep=deep, keys=keys, snapshot_id=snapshot_id, erased=erased, progress=progress)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

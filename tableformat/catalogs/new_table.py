@@ -14,6 +14,7 @@ from pyiceberg.typedef import Properties
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
+from tableformat.metadata.new_names import refuse_reserved_columns
 from tableformat.metadata.partition_text import partition_spec, refuse_names_of_columns
 from tableformat.operations.format_version import format_version_of_new
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
@@ -61,6 +62,7 @@ def new_table(
     all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties)}
     version = format_version_of_new(all_properties)
     fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
+    refuse_reserved_columns(fresh)
     refuse_unwritten_types(fresh)
     key_ids = check_key_columns(fresh, key)
     fresh = schema_with_key(fresh, key_ids)

@@ -23,6 +23,9 @@ def verify(
     table: TableArgument,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Also read every file: rows, bounds, order, checksums.")] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Also look for keys that more than one row of the current snapshot has.")
+    ] = False,
     snapshot_id: Annotated[
         int | None, typer.Option("--snapshot", metavar="ID", help="Only this snapshot (default: all retained ones).")
     ] = None,
@@ -44,7 +47,8 @@ def verify(
 ) -> None:
     """Check that every file exists and matches the metadata, and advise what to do otherwise.
 
-    Ends with status 1 if a finding is an error: rows that cannot be read, or that a reader may get wrong.
+    Ends with status 1 if a finding is an error (rows cannot be read, or a reader may get them wrong), if --keys finds a
+    key of several rows, or if it could not compare all keys.
     """
     from tableformat.display.verification import render_verification
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
@@ -58,14 +62,14 @@ def verify(
     handle = session.writable_table(table, branch) if repair else session.table(table, branch)
     with running(session, handle, dry_run=dry_run or not repair) as progress:
         mended = handle.maintenance.repair(dry_run=dry_run, progress=progress).dropped_deletes if repair else None
-        found = handle.verify(deep=deep, snapshot_id=snapshot_id, erased=certificate, progress=progress)
+        found = handle.verify(deep=deep, keys=keys, snapshot_id=snapshot_id, erased=certificate, progress=progress)
     found = _with_commands(found, session, handle)
     proofs = () if mended is None else mended.proofs
     session.output.emit(
         lambda: {**found.to_dict(), "repaired": [{"file": file, "proof": proof} for file, proof in proofs]},
         lambda: render_verification(found, proofs, is_dry_run=dry_run),
     )
-    if not found.is_clean:
+    if not found.is_clean or (keys and found.repeated_key_count != 0):
         raise typer.Exit(1)
 
 

@@ -51,6 +51,8 @@ def _figures(result: VerifyResult) -> list[tuple[str, str | Text]]:
         if result.unchecksummed_file_count:
             unknown = text.counted(result.unchecksummed_file_count, "file")
             rows.append(("no checksums", f"{unknown}: changed values in these files cannot be detected"))
+    if result.repeated_key_count is not None:
+        rows.append(("repeated keys", text.count(result.repeated_key_count)))
     return rows
 
 

@@ -92,6 +92,7 @@ class Maintenance:
         self,
         *,
         deep: bool = False,
+        keys: bool = False,
         snapshot_id: int | None = None,
         erased: ErasureCertificate | None = None,
         progress: Progress | None = None,
@@ -104,11 +105,26 @@ class Maintenance:
         found that could give a reader wrong results. Caches are not used. With `erased`, the certificate of an
         `erase`, every file is also searched for the erased rows and their traces.
 
+        A key does not enforce uniqueness. With `keys`, the key columns of all live rows of the branch's current
+        snapshot, or of `snapshot_id`, are compared. Keys that more than one row has are one finding, a warning that
+        counts them and shows some; `repeated_key_count` is their number. Memory is about
+        `tableformat.write.memory-bytes`. Raises InvalidKeyError for a table without a key.
+
         >>> result = table.maintenance.verify()
         >>> result.is_clean, result.findings
         (True, ())
+        >>> table.maintenance.verify(keys=True).repeated_key_count
+        0
         """
-        return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, erased=erased, progress=progress)
+        return verify(
+            self.iceberg,
+            self.branch,
+            deep=deep,
+            keys=keys,
+            snapshot_id=snapshot_id,
+            erased=erased,
+            progress=progress,
+        )
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
         """Repair everything that can be repaired without loss: remove delete files that match no row from the branch,

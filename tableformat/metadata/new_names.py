@@ -1,7 +1,8 @@
-"""Checks the names of new tables, namespaces, branches and tags.
+"""Checks the names of new tables, namespaces, branches, tags and columns.
 
-Names become directories and keys of an object store. No name may lead out of the warehouse, or have a special meaning
-for a store, a catalog's database or a terminal. Existing objects can have any name.
+Names of tables and namespaces become directories and keys of an object store. No name may lead out of the warehouse, or
+have a special meaning for a store, a catalog's database or a terminal. A column cannot have the name of a column that
+readers add. Existing objects can have any name.
 """
 
 from __future__ import annotations
@@ -11,12 +12,21 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
+from pyiceberg.schema import Schema
+
 from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.alike_names import folded
+from tableformat.metadata.change_columns import CHANGE_FIELDS, CHANGE_ORDINAL
+from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
 
 _SEPARATORS: Final = re.compile(r"[/\\]")
 _ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "\\": "%5C"})
 _NAME_BYTES_MAX: Final = 255
 """The maximum length of a name in common file systems."""
+_CHANGE_FEED: Final = frozenset(field.name for field in (*CHANGE_FIELDS, CHANGE_ORDINAL))
+_METADATA_COLUMNS: Final = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
+_PRIVATE_PREFIX: Final = "__tableformat_"
+"""The prefix of columns that jobs add to rows while they run."""
 
 
 def check_new_name(parts: Sequence[str], kind: str) -> None:
@@ -48,6 +58,33 @@ def check_new_ref_name(name: str, kind: str) -> None:
     _check_text(name, kind, [name])
     if not name.strip():
         raise InvalidArgumentError(f"a {kind} needs a name, not {name!r}.")
+
+
+def refuse_reserved_columns(schema: Schema, before: Schema | None = None) -> None:
+    """FM-35: refuse a new column with the name of a column that readers add. Case is ignored, as in SQL.
+
+    `before` is the schema that is changed; a column that it has under the same name is not new. Fields of structs can
+    have any name. Raises InvalidArgumentError, which lists all such columns.
+    """
+    known = set() if before is None else {(field.field_id, field.name) for field in before.fields}
+    new = (field.name for field in schema.fields if (field.field_id, field.name) not in known)
+    refused = [f"column {name!r} has a reserved name: {why}" for name in new if (why := _why_reserved(folded(name)))]
+    if refused:
+        raise InvalidArgumentError(
+            f"{'; '.join(refused)}. Nothing was changed. Choose another name; one without a leading underscore is "
+            "never reserved."
+        )
+
+
+def _why_reserved(name: str) -> str:
+    """The use of a reserved name; empty for other names."""
+    if name in _CHANGE_FEED:
+        return "the change feed adds a column of this name"
+    if name in ROW_LINEAGE_NAMES:
+        return "it is the name of a row lineage column"
+    if name in _METADATA_COLUMNS:
+        return "it is the name of an Iceberg metadata column, and Spark finds rows by these columns"
+    return "maintenance jobs add columns with this prefix" if name.startswith(_PRIVATE_PREFIX) else ""
 
 
 def _check_text(part: str, kind: str, parts: Sequence[str]) -> None:

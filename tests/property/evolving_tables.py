@@ -32,7 +32,7 @@ from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.testing.json_values import schema_from_json
 
 MAIN: Final = "main"
-NAMES: Final = ("a", "b", "c", "id", "Ä", "with space", "dot.ted", 'quo"te', "select", "C", "_pos", "row_id", "'")
+NAMES: Final = ("a", "b", "c", "id", "Ä", "with space", "dot.ted", 'quo"te', "select", "C", "_position", "row_id", "'")
 NUMBER_COLUMN: Final = "number"
 """A column that stays, so that no table is without one."""
 _FLOATS: Final = ("float", "double")

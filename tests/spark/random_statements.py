@@ -32,7 +32,7 @@ from tableformat.testing.model import ModelVerbs
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 Statement: TypeAlias = Callable[[ThreeTables, Draw], None]
 
-NAMES: Final = ("v", "w", "V2", "a b", "x.y", "select", 'q"q', "q`q", "ünï", "_deleted", "_file2", "tick'")
+NAMES: Final = ("v", "w", "V2", "a b", "x.y", "select", 'q"q', "q`q", "ünï", "_delete", "_file2", "tick'")
 _DIALECTS: Final = (SPARK, DUCKDB)
 _WIDER: Final = {"int": "bigint", "float": "double"}
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from renamed_columns import rename_as_another_writer
 from stream_runs import Source
 
 from tableformat import Catalog, Table
@@ -284,7 +285,8 @@ def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> No
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_column_with_the_name_of_one_of_the_feed(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    table = lake.create_table((namespace, "taken"), pa.schema([("_change_type", pa.string())]))
+    table = lake.create_table((namespace, "taken"), pa.schema([("type", pa.string())]))
+    rename_as_another_writer(table, {"type": "_change_type"})
     with pytest.raises(AnalysisException, match="has a column '_change_type'"):
         spark.sql(f"SELECT * FROM lake.{table.name} CHANGES FROM VERSION 1").collect()
 

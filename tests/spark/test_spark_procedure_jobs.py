@@ -370,6 +370,17 @@ def test_table_health(spark: SparkSession, table: Table) -> None:
     assert state(table) == before
 
 
+def test_verify(spark: SparkSession, table: Table) -> None:
+    """MT-111."""
+    before = state(table)
+    assert call(spark, f"verify('{table.name}', deep => true, keys => true)") == []
+    table.append(table.scan(limit=1).to_arrow())
+    [row] = call(spark, f"verify('{table.name}', keys => true)")
+    assert (row["severity"], row["kind"], row["snapshot_ids"]) == ("warning", "repeated-key", [table.snapshot_id])
+    assert row["what"].startswith("1 key has more than one live row, 2 rows in all: (id1=")
+    assert state(table) != before
+
+
 def test_run_maintenance(spark: SparkSession, table: Table) -> None:
     rows = call(spark, f"run_maintenance('{table.name}', 3600, NULL, array('compact', 'convert_deletes'))")
     assert [(row["job"], row["status"]) for row in rows] == [("convert_deletes", "done"), ("compact", "done")]

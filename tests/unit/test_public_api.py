@@ -130,7 +130,7 @@ TABLE = {
     "to_polars": "*, lazy=False",
     "get_many": "keys",
     "history": "",
-    "verify": "*, deep=False, snapshot_id=None, erased=None, progress=None",
+    "verify": "*, deep=False, keys=False, snapshot_id=None, erased=None, progress=None",
     "remove_properties": "*names",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
     "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
@@ -253,7 +253,7 @@ FIELDS = {
 }
 JOBS = {
     "health": "",
-    "verify": "*, deep=False, snapshot_id=None, erased=None, progress=None",
+    "verify": "*, deep=False, keys=False, snapshot_id=None, erased=None, progress=None",
     "repair": "*, dry_run=False, progress=None",
     "upkeep": "*, executor='local', dry_run=False, progress=None",
     "wait_for_upkeep": "timeout_seconds=None",

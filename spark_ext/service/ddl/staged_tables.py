@@ -53,6 +53,7 @@ from tableformat.catalogs.new_table import schema_with_key, sort_order_of_key
 from tableformat.commit.metadata_update import upgraded_to_v3
 from tableformat.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
+from tableformat.metadata.new_names import refuse_reserved_columns
 from tableformat.metadata.partition_text import partition_spec, refuse_names_of_columns
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.operations.drafts.draft import Draft
@@ -175,6 +176,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     defaults = defaults_of(arguments["columns"])
     columns = table_schema(arguments["columns"], metadata.format_version)
     schema = schema_with_kept_ids(columns, defaults, metadata)
+    refuse_reserved_columns(schema, metadata.schema())
     key = check_key_columns(schema, key_of(arguments))
     schema = schema_with_key(schema, key)
     schema = Schema(

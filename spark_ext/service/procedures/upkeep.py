@@ -58,6 +58,31 @@ def table_health(table: Table) -> Rows:
     return [{name: health[name] for name in _HEALTH.names}]
 
 
+_FINDINGS: Final = pa.schema(
+    [
+        *not_null(pa.string(), "severity", "kind", "file", "what", "next_step"),
+        ("command", pa.string()),
+        pa.field("snapshot_ids", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+
+
+@procedure(
+    Parameter("deep", "boolean", "Read every file too: rows, bounds, order, checksums; false by default."),
+    Parameter("keys", "boolean", "Also look for keys that more than one row of the snapshot has; false by default."),
+    Parameter("snapshot_id", "long", "Only this snapshot, not all that are retained."),
+    columns=_FINDINGS,
+    changes_table=False,
+)
+def verify(table: Table, *, deep: bool = False, keys: bool = False, snapshot_id: int | None = None) -> Rows:
+    """Check that every file exists and matches the metadata. The result has a row for each finding, errors first. A
+    table without findings has no row."""
+    found = table.maintenance.verify(deep=deep, keys=keys, snapshot_id=snapshot_id)
+    for each in found.findings:
+        row = {name: getattr(each, name) for name in _FINDINGS.names}
+        yield {**row, "severity": each.severity.value, "kind": each.kind.value, "snapshot_ids": list(each.snapshot_ids)}
+
+
 @procedure(
     Parameter("time_budget_seconds", "double", "No job starts after this time; conversion and compaction stop then."),
     Parameter("byte_budget", "long", "Maximum number of bytes that compaction reads."),

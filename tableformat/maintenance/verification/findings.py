@@ -69,8 +69,10 @@ class FindingKind(StrEnum):
     """An older metadata file of the metadata log does not exist. No reader needs it."""
     ERASED_ROWS = "erased-rows"
     """Something in the table has the scope of an erasure (MT-119)."""
+    REPEATED_KEY = "repeated-key"
+    """More than one live row of the snapshot has the same key, which the key of a table does not exclude."""
     NOT_CHECKED = "not-checked"
-    """This library cannot read the format of the file."""
+    """This library cannot read the format of the file, or a damaged file prevents the check."""
 
 
 _WARNINGS: Final = frozenset(
@@ -80,6 +82,7 @@ _WARNINGS: Final = frozenset(
         FindingKind.WRONG_TOTAL,
         FindingKind.MISSING_STATISTICS,
         FindingKind.MISSING_LOG,
+        FindingKind.REPEATED_KEY,
         FindingKind.NOT_CHECKED,
     }
 )
@@ -136,6 +139,8 @@ class VerifyResult(HtmlResult):
     """Rows of data files that were read; 0 without `deep`."""
     unchecksummed_file_count: int = 0
     """Parquet files without page checksums that were read. A changed value in them cannot be detected."""
+    repeated_key_count: int | None = None
+    """Keys that more than one live row of the snapshot has; None without `keys`, and if a file cannot be read."""
     duration_seconds: float = 0.0
     findings: tuple[VerificationFinding, ...] = ()
     """Errors first."""
@@ -171,6 +176,8 @@ class VerifyResult(HtmlResult):
         if self.deep:
             unchecked = _counted(self.unchecksummed_file_count, "file")
             lines.append(f"  read {_counted(self.row_count, 'row')}; {unchecked} without checksums")
+        if self.repeated_key_count is not None:
+            lines.append(f"  {_counted(self.repeated_key_count, 'key')} with more than one row")
         if not self.findings:
             return "\n".join([*lines, "no problems found"])
         counts = Counter(f"{each.severity}: {each.kind}" for each in self.findings)

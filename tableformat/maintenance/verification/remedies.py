@@ -24,6 +24,10 @@ _NEXT_STEPS: Final = {
     FindingKind.MISSING_LOG: "No action: readers do not need it.",
     FindingKind.ERASED_ROWS: "Erase the rows again; the certificate lists what cannot be reached, and why.",
     FindingKind.NOT_CHECKED: "Check it with the engine that wrote it, or rewrite it as Parquet.",
+    FindingKind.REPEATED_KEY: (
+        "Write the right row of each key with upsert, or with replace for a whole prefix: both replace all rows of a "
+        "key. merge chooses by a condition. append(on_duplicate='error') refuses such rows."
+    ),
     FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or recreate it at a retained snapshot.",
 }
 """Advice that does not depend on which snapshots need the file."""

@@ -35,6 +35,7 @@ from tableformat.maintenance.verification.findings import (
 )
 from tableformat.maintenance.verification.metadata_checks import list_flaws, manifest_flaws, reference_flaws
 from tableformat.maintenance.verification.remedies import Remedies, heads_of
+from tableformat.maintenance.verification.repeated_keys import find_repeated_keys, key_of_view
 from tableformat.maintenance.verification.snapshot_checks import SnapshotChecks
 from tableformat.maintenance.verification.stored_files import (
     FILES_AT_ONCE,
@@ -45,7 +46,8 @@ from tableformat.maintenance.verification.stored_files import (
 )
 from tableformat.merge_on_read.delete_columns import field_history
 from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.snapshot_choice import head_view, view_at
+from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.properties import inflated_bytes_max
 from tableformat.storage import storage
@@ -61,18 +63,21 @@ def verify(
     branch: str,
     *,
     deep: bool = False,
+    keys: bool = False,
     snapshot_id: int | None = None,
     erased: ErasureCertificate | None = None,
     progress: Progress | None = None,
 ) -> VerifyResult:
     """MT-70: check everything that the handle's metadata names, for all retained snapshots or one, and report the
-    flaws. Nothing is changed, and caches are not used. MT-119: with `erased`, every file is also searched for the rows
-    of an erasure.
+    flaws. Nothing is changed, and caches are not used. With `keys`, repeated keys of the head of the branch, or of the
+    one snapshot, are a finding (MT-120). MT-119: with `erased`, every file is also searched for the rows of an erasure.
 
-    Raises SnapshotNotFoundError for a snapshot that is not retained. An error of the store is raised unchanged.
+    Raises SnapshotNotFoundError for a snapshot that is not retained, and InvalidKeyError for `keys` without a key. An
+    error of the store is raised unchanged.
     """
     started = time.perf_counter()
     run = _Run(iceberg.metadata, iceberg.io, iceberg.metadata_location, progress or silent)
+    keyed = _keyed_view(iceberg, branch, snapshot_id) if keys else None
     chosen = _chosen(iceberg.metadata, iceberg.io, snapshot_id)
     census = run.look_at_metadata(chosen, heads_of(iceberg.metadata) if snapshot_id is None else {snapshot_id})
     run.look_at_files(census, is_whole_table=snapshot_id is None)
@@ -80,6 +85,7 @@ def verify(
         run.read_files(census)
     if erased is not None:
         run.flaws += erased_flaws(iceberg, erased, progress)
+    repeated_key_count = None if keyed is None else run.compare_keys(*keyed)
     remedies = Remedies.of(census, branch, run.flaws)
     findings = _still_true([remedies.finding(flaw) for flaw in dict.fromkeys(run.flaws)], iceberg)
     return VerifyResult(
@@ -92,6 +98,7 @@ def verify(
         delete_file_count=len(census.delete_files),
         row_count=run.row_count,
         unchecksummed_file_count=run.unchecksummed_file_count,
+        repeated_key_count=repeated_key_count,
         duration_seconds=time.perf_counter() - started,
         findings=tuple(sorted(findings, key=lambda each: each.severity is Severity.WARNING)),
     )
@@ -167,6 +174,23 @@ class _Run:
             self.row_count += report.row_count
             self.unchecksummed_file_count += not report.has_checksums
 
+    def compare_keys(self, view: SnapshotView, key: tuple[str, ...]) -> int | None:
+        """MT-120: the number of keys that more than one live row has. None if a file that is needed cannot be read."""
+        if view.snapshot is None:
+            return 0
+        location = view.snapshot.manifest_list
+        try:
+            found = find_repeated_keys(view, key, self.tell)
+        except (CorruptFileError, UnsupportedFeatureError) as error:
+            self.flaws += [
+                flaw_of(self.io, error, location),
+                Flaw(FindingKind.NOT_CHECKED, location, f"its keys: {error}"),
+            ]
+            return None
+        if found.key_count:
+            self.flaws.append(Flaw(FindingKind.REPEATED_KEY, location, str(found)))
+        return found.key_count
+
     @property
     def _thread_count(self) -> int:
         is_local = local_path(self.metadata.location) is not None
@@ -188,6 +212,15 @@ class _Run:
 
 def _confirmed_report(call: Callable[[], FileReport]) -> FileReport:
     return confirmed(call, lambda report: report.flaws)
+
+
+def _keyed_view(iceberg: IcebergTable, branch: str, snapshot_id: int | None) -> tuple[SnapshotView, tuple[str, ...]]:
+    """The snapshot whose keys are compared, and the columns of the key."""
+    metadata = iceberg.metadata
+    view = (
+        head_view(metadata, iceberg.io, branch) if snapshot_id is None else view_at(metadata, iceberg.io, snapshot_id)
+    )
+    return view, key_of_view(view, ".".join(iceberg.name()))
 
 
 def _chosen(metadata: TableMetadata, io: FileIO, snapshot_id: int | None) -> list[Snapshot]:

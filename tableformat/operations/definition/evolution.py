@@ -29,6 +29,7 @@ from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.metadata_commit import ids_of_schemas_are_free
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.metadata.arrow_schema import iceberg_schema
+from tableformat.metadata.new_names import refuse_reserved_columns
 from tableformat.metadata.partition_text import free_name
 from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.history.held_checks import checks_are
@@ -151,6 +152,7 @@ class SchemaChanges(UpdateSchema):
         self._refuse_emptied_structs()
         updates, requirements = self._commit()
         if updates:
+            refuse_reserved_columns(self._apply(), self._base.schema())
             refuse_unwritten_types(self._apply())
         if updates and self._names_in_files is not None:
             mapping = with_current_names(self._names_in_files, self._apply()).model_dump_json()

@@ -258,9 +258,11 @@ def _let_through(batches: Iterator[pa.RecordBatch], winners: Iterator[Rows]) -> 
 
 def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
     """The columns that decide: key columns, then order columns. Arrow and DuckDB compare their types alike."""
-    columns = {f"{_KEY}{position}": _plain(batch.column(name)) for position, name in enumerate(choice.key_names)}
+    columns = {
+        f"{_KEY}{position}": comparable_column(batch.column(name)) for position, name in enumerate(choice.key_names)
+    }
     for position, name in enumerate(choice.order_by):
-        order = _plain(batch.column(name))
+        order = comparable_column(batch.column(name))
         if pa.types.is_floating(order.type):
             columns[f"{_IS_NUMBER}{position}"] = pc.invert(pc.is_nan(order))
         columns[f"{_ORDER}{position}"] = order
@@ -269,8 +271,9 @@ def _comparable(batch: pa.RecordBatch, choice: _Choice) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _plain(column: pa.Array) -> pa.Array:
-    """Strings as bytes, times and dates as integers of their unit, floats with only one zero and one NaN."""
+def comparable_column(column: pa.Array) -> pa.Array:
+    """The column in a type that Arrow and DuckDB compare as keys are compared: strings as bytes, times and dates as
+    integers of their unit, floats with only one zero and one NaN."""
     column = decoded(column)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
+from renamed_columns import rename_as_another_writer
 from v3_tables import new_catalog, new_table, rows
 
 import tableformat as tf
@@ -279,7 +280,8 @@ def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> No
 def test_table_with_a_column_of_the_feed_has_none(tmp_path: Path) -> None:
     """CF-5: two columns with the same name could not be distinguished."""
     catalog = new_catalog(tmp_path)
-    table = catalog.create_table("db.feed", pa.schema([("id", pa.int64()), ("_change_type", pa.string())]))
+    table = catalog.create_table("db.feed", pa.schema([("id", pa.int64()), ("type", pa.string())]))
+    rename_as_another_writer(table, {"type": "_change_type"})
     with pytest.raises(UnsupportedFeatureError, match=r"column '_change_type'.* Rename"):
         table.changes()
 

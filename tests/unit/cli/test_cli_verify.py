@@ -39,6 +39,26 @@ def test_a_clean_table(lake: Lake) -> None:
     assert (document["deep"], document["snapshot_count"], document["repaired"]) == (True, 3, [])
 
 
+def test_repeated_key_ends_with_status_1(lake: Lake) -> None:
+    """MT-120: the table is clean, but its keys are not unique."""
+    assert lake.run("verify", TABLE, "--keys").status == 0
+    with lake.table() as table:
+        table.append(table.scan("id1 = 'C'").to_arrow())
+    assert lake.run("verify", TABLE).status == 0
+    run = lake.run("verify", TABLE, "--keys")
+    assert (run.status, run.stderr) == (1, "")
+    assert "repeated keys  4\n" in run.stdout
+    assert "warning: repeated-key  1\n" in run.stdout
+    run = lake.run("verify", TABLE, "--keys", "-o", "json")
+    assert (json.loads(run.stdout)["repeated_key_count"], json.loads(run.stdout)["is_clean"]) == (4, True)
+
+
+def test_keys_of_a_table_without_a_key_are_refused(lake: Lake) -> None:
+    columns = ("id long", "v long")
+    assert lake.run("create", "db.loose", *columns).status == 0
+    assert "db.loose has no key" in lake.error("verify", "db.loose", "--keys")["message"]
+
+
 def test_findings_end_with_status_1_and_their_commands_can_be_pasted(lake: Lake) -> None:
     """MT-76"""
     location = damage(lake)

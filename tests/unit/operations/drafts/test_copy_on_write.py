@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from new_lakes import new_lake
+from renamed_columns import rename_as_another_writer
 
 import tableformat as tf
 from tableformat.merge_on_read.together import batches
@@ -53,6 +54,24 @@ def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf
     assert (changed.deleted_row_count, changed.added_row_count) == (1, 1)
     assert table.delete("v = 'e' OR v = 'f'").deleted_row_count == 2
     assert stored(table) == {1: "a", 3: "C"}
+
+
+@pytest.mark.parametrize("name", ["_row_id", "_last_updated_sequence_number"])
+def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, name: str) -> None:
+    """FM-20: it was named twice, so that nothing could be changed; the other column of lineage is carried as well."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
+    table = catalog.create_table("db.t", schema, key=["id"], properties={"format-version": "3", **BOTH})
+    rename_as_another_writer(table, {"n": name})
+    table.append(pa.table({"id": [1, 2, 3], name: [10, None, 30]}, schema=table.schema))
+    table.delete("id = 1")
+    table.update("id = 3", set={name: 7})
+    table.maintenance.compact(rewrite_all=True)
+    assert [tuple(row.values()) for row in table.scan().to_arrow().sort_by("id").to_pylist()] == [(2, None), (3, 7)]
+    if name == "_row_id":
+        numbers = table.scan(columns=["id", "_last_updated_sequence_number"]).to_arrow().sort_by("id")
+        assert numbers["_last_updated_sequence_number"].to_pylist() == [1, 3]
 
 
 def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
