@@ -75,8 +75,7 @@ class Maintenance:
         return self.iceberg
 
     def health(self) -> TableHealth:
-        """Report the causes of slow reads of this handle's snapshot, in numbers, with the command to run for each
-        finding.
+        """Report the causes of slow reads of this handle's snapshot, in numbers, with the command for each finding.
 
         Print the report, or use its `to_dict()`. Reads metadata, range delete files, and the footers of up to 200 data
         files that `add_files` added. Nothing is changed.
@@ -105,9 +104,8 @@ class Maintenance:
         found that could give a reader wrong results. Caches are not used. With `erased`, the certificate of an
         `erase`, every file is also searched for the erased rows and their traces.
 
-        A key does not enforce uniqueness. With `keys`, the key columns of all live rows of the branch's current
-        snapshot, or of `snapshot_id`, are compared. Keys that more than one row has are one finding, a warning that
-        counts them and shows some; `repeated_key_count` is their number. Memory is about
+        With `keys`, the keys of all live rows of one snapshot are compared, since a key does not enforce uniqueness.
+        Keys of more than one row are one finding; `repeated_key_count` is their number. Memory is about
         `tableformat.write.memory-bytes`. Raises InvalidKeyError for a table without a key.
 
         >>> result = table.maintenance.verify()
@@ -117,19 +115,12 @@ class Maintenance:
         0
         """
         return verify(
-            self.iceberg,
-            self.branch,
-            deep=deep,
-            keys=keys,
-            snapshot_id=snapshot_id,
-            erased=erased,
-            progress=progress,
+            self.iceberg, self.branch, deep=deep, keys=keys, snapshot_id=snapshot_id, erased=erased, progress=progress
         )
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
-        """Repair everything that can be repaired without loss: remove delete files that match no row from the branch,
-        including missing files. The remaining findings are in `left`, with advice for each. No row changes and no file
-        is removed.
+        """Remove delete files that match no row from the branch, including missing files. The remaining findings are in
+        `left`, with advice for each. No row changes and no file is removed.
 
         >>> table.maintenance.repair(dry_run=True).left
         ()
@@ -143,9 +134,8 @@ class Maintenance:
         `tableformat.upkeep.*` properties. Upkeep merges full levels of small files, converts equality deletes if there
         are many, merges range deletes, and expires snapshots that the table does not retain.
 
-        Runs rounds until nothing more is due. The result has one item for each round; the last round found nothing to
-        do or used up the budget. Upkeep is cheaper than `run` and can be called often. `tableformat.upkeep` =
-        `background` runs it automatically.
+        The result has one item for each round; the last round found nothing to do or used up the budget. Upkeep is
+        cheaper than `run` and can be called often. `tableformat.upkeep` = `background` runs it automatically.
 
         >>> for day in range(16):
         ...     row = {"id1": ["Z"], "id2": [day], "num_cal": [1]}
@@ -165,8 +155,7 @@ class Maintenance:
         return metrics_of(self.iceberg.metadata.table_uuid)
 
     def wait_for_upkeep(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the background upkeep of this process has nothing to do, for all its tables. Returns False if the
-        timeout expires before.
+        """Wait until the background upkeep of this process is idle, for all tables; False after the timeout.
 
         >>> table.maintenance.wait_for_upkeep(timeout_seconds=10)
         True
@@ -503,9 +492,9 @@ class Maintenance:
     ) -> ErasureCertificate:
         """Erase the rows of a key prefix, of several, or of `where` from all snapshots, branches, tags and retired
         ranges, and their values from delete files, bounds, Bloom filters, statistics and metadata. The rest of the
-        history stays readable. Nothing can be undone. Readers of an earlier state fail when its files are removed.
-        Then everything is read again. The certificate lists what was done, and in `not_reached` what still has the
-        values, and why. With `dry_run` rows are only counted. Only a lake's catalog can do it: UnsupportedFeatureError.
+        history stays readable. This cannot be undone, and readers of an earlier state fail. The certificate lists
+        what was done, and in `not_reached` what still has the values, and why. With `dry_run` rows are only counted.
+        Catalogs other than lakes raise UnsupportedFeatureError.
 
         >>> plan = table.maintenance.erase({"id1": "A"}, dry_run=True)
         >>> plan.erased_rows_count
@@ -534,10 +523,7 @@ class Maintenance:
         Only files in `data` and `metadata` are removed, and in directories of the table's path properties inside its
         location. They must have been last written before `older_than`, a time or an age, by default three days ago:
         younger files may belong to a commit in progress. Less than a day ago needs `allow_recent=True`. `location`
-        limits the search to a directory of the table.
-
-        The job is refused if it could find another table's files: it checks other tables of the catalog and metadata
-        files.
+        limits the search to a directory of the table. The job is refused if it could find files of another table.
 
         `file_list` replaces the listing, for example with an inventory of the store: `file_path` and `last_modified`. A
         file that metadata names with another scheme or authority than the listing is an error, unless `equal_schemes`,
