@@ -47,7 +47,6 @@ from tableformat.catalogs.lake_directory import local_directory, make_directory,
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.next_version import NextVersion, removing_what_is_not_named
-from tableformat.catalogs.purging import purge
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
@@ -56,7 +55,7 @@ from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
 from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
-from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.together import TableRequest
 from tableformat.errors import (
     CorruptFileError,
@@ -71,6 +70,7 @@ from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.properties import inflated_bytes_max, is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.inflating import Inflater
+from tableformat.storage.lake_file import CATALOG_FILE, CATALOG_NAME
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import read_bytes, sync_files, write_bytes
@@ -78,8 +78,6 @@ from tableformat.storage.storage import read_bytes, sync_files, write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CATALOG_NAME: Final = "tableformat"
-"""PyIceberg keys its rows by catalog name, so every alias of a directory uses this name."""
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 BOUNDED_METADATA: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
@@ -390,6 +388,8 @@ class EmbeddedCatalog(SqlCatalog):
         """Drop the table and delete its own files that its snapshots name, range deletes included (MT-53). The table
         may forbid this (MT-65). Files of concurrent commits are deleted too, because nothing would name them
         afterwards."""
+        from tableformat.catalogs.purging import purge
+
         self.refuse_read_only()
         purge(self, identifier)
 

@@ -15,6 +15,7 @@ from cli_lake import TABLE, Lake, calendar_rows, make_lake
 from typer.testing import CliRunner
 
 import tableformat as tf
+from tableformat.cli import main
 from tableformat.cli.main import app, globals_first
 from tableformat.cli.session import Session
 
@@ -515,6 +516,29 @@ class TestProcess:
         )
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
         assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("words", [("ls",), ("show", TABLE), ("history", TABLE), ("head", TABLE)], ids=" ".join)
+def test_commands_that_look_import_no_pandas_and_no_operation(lake: Lake, words: tuple[str, ...]) -> None:
+    """Decision 37: what a person waits for."""
+    code = (
+        "import atexit, sys\n"
+        "from tableformat.cli.main import run\n"
+        "unwanted = ('pandas', 'duckdb', 'sqlglot', 'tableformat.operations.drafts', 'tableformat.cli.compaction')\n"
+        "told = lambda: print([name for name in unwanted if name in sys.modules], file=sys.stderr)\n"
+        "atexit.register(told)\n"
+        f"sys.argv = ['tableformat', *{words!r}]\n"
+        "run()\n"
+    )
+    environment = {**os.environ, "TABLEFORMAT_CATALOG": str(lake.directory)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert run.stderr == "[]\n"
+
+
+def test_every_command_is_defined() -> None:
+    """The table of commands names their functions as text."""
+    made = main._Commands()
+    assert [made[name].name for name in made] == [*main._COMMANDS]
 
 
 def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Recognizing PyIceberg's REST client and its FileIO over fsspec without importing either (decision 37)."""
+"""Recognizing PyIceberg's REST client and its two kinds of FileIO without importing them (decision 37)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from tableformat.catalogs.views.rest_views import RestViews
 from tableformat.catalogs.views.view_store import views_of
 from tableformat.commit.rest_catalog import is_rest
+from tableformat.storage.arrow_io import is_arrow
 from tableformat.storage.fsspec_io import is_fsspec
 
 
@@ -31,6 +32,8 @@ def test_others_are_not_and_nothing_is_before_the_import(monkeypatch: pytest.Mon
     others = NoopCatalog("none"), PyArrowFileIO()
     assert (is_rest(others[0]), is_fsspec(others[1])) == (False, False)
     assert is_fsspec(FsspecFileIO({}))
+    assert (is_arrow(others[1]), is_arrow(FsspecFileIO({}))) == (True, False)
     monkeypatch.delitem(sys.modules, "pyiceberg.catalog.rest")
     monkeypatch.delitem(sys.modules, "pyiceberg.io.fsspec")
-    assert (is_rest(others[0]), is_fsspec(others[1])) == (False, False)
+    monkeypatch.delitem(sys.modules, "pyiceberg.io.pyarrow")
+    assert (is_rest(others[0]), is_fsspec(others[1]), is_arrow(others[1])) == (False, False, False)
