@@ -79,6 +79,7 @@ _COMMANDS: Final = {
     "report": (LOOK, "report.report"),
     "head": (READ, "query.head"),
     "query": (READ, "query.query"),
+    "shell": (READ, "shell.shell"),
     "changes": (READ, "changes.changes"),
     "explain": (READ, "query.explain"),
     "partitions": (LOOK, "partitions.partitions"),

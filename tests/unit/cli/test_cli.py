@@ -354,7 +354,7 @@ class TestQuery:
     def test_statement_that_would_change_the_catalog_is_refused(self, lake: Lake, sql: str) -> None:
         """DuckDB would create the table in memory, and it would be gone at the end of the command."""
         error = lake.error("query", sql)
-        assert "`query` reads the tables of the catalog" in error["message"]
+        assert "`query` and `shell` read the tables of the catalog" in error["message"]
         assert lake.run("ls").stdout == "db.calendars\ndb.empty\n"
 
     def test_temporary_tables_are_for_the_statements_after_them(self, lake: Lake) -> None:
