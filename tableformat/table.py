@@ -11,36 +11,22 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tableformat import operations
 from tableformat.arguments import checked_methods
 from tableformat.commit.metadata_commit import refresh
 from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
-from tableformat.operations.drafts.result import CommitResult
-from tableformat.operations.drafts.run import is_one_shot
-from tableformat.operations.history import references
+from tableformat.metadata.snapshot_choice import exactly_one
 from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitKeywords, CommitOptions
-from tableformat.operations.ranges.handle import TableRangePartitions
-from tableformat.operations.verbs.add_files import add_files
-from tableformat.operations.verbs.append import append
-from tableformat.operations.verbs.apply_changes import apply_changes
-from tableformat.operations.verbs.delete import delete
-from tableformat.operations.verbs.delete_prefix import delete_prefix
-from tableformat.operations.verbs.delete_range import delete_range
-from tableformat.operations.verbs.delete_ranges import delete_ranges
-from tableformat.operations.verbs.delete_rows import delete_rows
-from tableformat.operations.verbs.overwrite import overwrite
-from tableformat.operations.verbs.replace import replace
-from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
-from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_commits import TableCommits
-from tableformat.write.rows.rows import as_reader
 
 if TYPE_CHECKING:
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.maintenance.maintenance import Maintenance
     from tableformat.maintenance.verification.findings import VerifyResult
+    from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.merging.builder import Merge
 
 
@@ -80,7 +66,7 @@ class Table(TableCommits):
         return Maintenance(self.iceberg, self.branch)
 
     @property
-    def range_partitions(self) -> TableRangePartitions:
+    def range_partitions(self) -> operations.TableRangePartitions:
         """The declared ranges of the key space, for tables that were created with `range_partitions` or got them by
         `range_partitions.define`.
 
@@ -90,7 +76,7 @@ class Table(TableCommits):
         >>> sales.range_partitions.drop(2020, 2021).dropped
         ('[2020, 2021)',)
         """
-        return TableRangePartitions(self.iceberg, self.branch)
+        return operations.TableRangePartitions(self.iceberg, self.branch)
 
     def verify(
         self,
@@ -135,7 +121,8 @@ class Table(TableCommits):
         >>> table.append(again, on_duplicate="ignore").added_row_count
         1
         """
-        return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
+        verb = partial(operations.append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused)
+        return self._run(verb, rows, commit)
 
     def add_files(
         self,
@@ -168,8 +155,8 @@ class Table(TableCommits):
         # Refresh first: columns are matched by their current names, and files are compared with the current files.
         refresh(self.iceberg)
         paths = file_paths if isinstance(file_paths, str) else list(file_paths)
-        verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files, partitions=partitions)
-        return self._run(verb, None, commit)
+        verb = partial(operations.add_files, file_paths=paths, check_duplicate_files=check_duplicate_files)
+        return self._run(partial(verb, partitions=partitions), None, commit)
 
     def delete(
         self,
@@ -200,7 +187,7 @@ class Table(TableCommits):
         >>> table.delete("id1 = 'B'", dry_run="metadata").estimate.row_count_max
         3
         """
-        return self._run(partial(delete, where=where, mode=mode), None, commit, dry_run=dry_run)
+        return self._run(partial(operations.delete, where=where, mode=mode), None, commit, dry_run=dry_run)
 
     def delete_prefix(
         self,
@@ -219,7 +206,7 @@ class Table(TableCommits):
         >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
         {'id1': ['B'], 'id2': [1]}
         """
-        return self._run(partial(delete_prefix, prefix=prefix, mode=mode), prefix, commit, dry_run=dry_run)
+        return self._run(partial(operations.delete_prefix, prefix=prefix, mode=mode), prefix, commit, dry_run=dry_run)
 
     def delete_range(
         self,
@@ -245,7 +232,7 @@ class Table(TableCommits):
         >>> table.scan().count()
         0
         """
-        verb = partial(delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
+        verb = partial(operations.delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
         return self._run(verb, None, commit, dry_run=dry_run)
 
     def delete_ranges(
@@ -263,7 +250,7 @@ class Table(TableCommits):
         >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
         {'id1': ['B'], 'id2': [1]}
         """
-        return self._run(partial(delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
+        return self._run(partial(operations.delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
     def delete_rows(self, keys: Any, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table. No existing data is read. Null equals
@@ -273,7 +260,7 @@ class Table(TableCommits):
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [1, 1]}
         """
-        return self._run(partial(delete_rows, keys=keys), keys, commit, dry_run=dry_run)
+        return self._run(partial(operations.delete_rows, keys=keys), keys, commit, dry_run=dry_run)
 
     def replace(
         self,
@@ -310,8 +297,8 @@ class Table(TableCommits):
         >>> table.scan(where="id1 = 'A'", columns=["num_cal"]).to_arrow().to_pydict()
         {'num_cal': [8]}
         """
-        held = as_reader(cover, what="cover").read_all() if is_one_shot(cover) else cover
-        verb = partial(replace, rows=rows, prefix=prefix, order_by=order_by, cover=held)
+        held = operations.held(cover, "cover")
+        verb = partial(operations.replace, rows=rows, prefix=prefix, order_by=order_by, cover=held)
         verb = partial(verb, on_refused=on_refused, on_stale=on_stale)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
@@ -342,7 +329,7 @@ class Table(TableCommits):
         {'id1': ['A', 'A', 'E'], 'id2': [3, 3, 2]}
         """
         span = {"on": on, "lower": lower, "upper": upper, "everything": everything}
-        verb = partial(replace_interval, rows=rows, **span, blind=blind, on_refused=on_refused)
+        verb = partial(operations.replace_interval, rows=rows, **span, blind=blind, on_refused=on_refused)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def replace_partition(
@@ -368,7 +355,7 @@ class Table(TableCommits):
         >>> sold.scan().to_arrow().sort_by("id").to_pydict()
         {'year': [2020, 2021], 'id': [1, 7]}
         """
-        verb = partial(replace_partition, rows=rows, partition=partition, on_refused=on_refused)
+        verb = partial(operations.replace_partition, rows=rows, partition=partition, on_refused=on_refused)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def upsert(
@@ -405,7 +392,8 @@ class Table(TableCommits):
         >>> table.scan(where="id2 = 1", columns=["id1", "open_on"]).to_arrow().sort_by("id1").to_pylist()
         [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
-        verb = partial(upsert, rows=rows, order_by=order_by, missing=missing, on_refused=on_refused, on_stale=on_stale)
+        verb = partial(operations.upsert, rows=rows, order_by=order_by, missing=missing)
+        verb = partial(verb, on_refused=on_refused, on_stale=on_stale)
         return self._run(verb, rows, commit, dry_run=dry_run)
 
     def update(
@@ -464,7 +452,7 @@ class Table(TableCommits):
         from tableformat.operations.verbs.merge import merge
 
         CommitOptions.of("merge", ("on", "source_alias", "target_alias"), **commit)
-        held = as_reader(source).read_all() if is_one_shot(source) else source
+        held = operations.held(source)
 
         def run(statement: MergeStatement, dry_run: bool) -> CommitResult:
             return self._run(partial(merge, source=held, statement=statement), None, commit, dry_run=dry_run)
@@ -518,7 +506,7 @@ class Table(TableCommits):
         'C'
         """
         verb = partial(
-            apply_changes,
+            operations.apply_changes,
             changes=changes,
             op=op,
             order_by=order_by,
@@ -567,7 +555,7 @@ class Table(TableCommits):
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [2, 1]}
         """
-        references.exactly_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
+        exactly_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
         from tableformat.changes.revert import restore_rows
 
         state = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag)
@@ -592,5 +580,5 @@ class Table(TableCommits):
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [5, 1]}
         """
-        verb = partial(overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
+        verb = partial(operations.overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
         return self._run(verb, rows, commit, dry_run=dry_run)

@@ -6,35 +6,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+from tableformat import operations
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.metadata.newest import read_newest_ranges
 from tableformat.metadata.own_handle import own_handle
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.drafts.covered_positions import Find, find_here
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
-from tableformat.operations.drafts.result import CommitResult
-from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.options import CommitKeywords, CommitOptions, one_of
-from tableformat.operations.staged_write import StagedWrite, stage_written
-from tableformat.operations.transaction import Transaction
 from tableformat.table_evolution import TableEvolution
 from tableformat.write.staged import StagedFiles
+
+if TYPE_CHECKING:
+    from tableformat.operations.drafts.covered_positions import Find
+    from tableformat.operations.drafts.result import CommitResult
 
 
 @checked_methods
 class TableCommits(TableEvolution):
     """A table whose row changes can be committed."""
 
-    _find: Find = staticmethod(find_here)
-    """Finds the rows for mode="scan". The process behind a Spark catalog may delegate this to executors."""
+    _find: Find | None = None
+    """Finds the rows for mode="scan"; None: in threads of this process. The process behind a Spark catalog may delegate
+    this to executors."""
 
     @contextmanager
-    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:
+    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[operations.Transaction]:
         """Several operations in one snapshot, applied in order. Leaving the block by an exception commits nothing.
 
         A delete also removes rows that the same transaction appended before it, but never rows appended after it.
@@ -49,8 +47,8 @@ class TableCommits(TableEvolution):
         options = CommitOptions.of("transaction", **commit)
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
-            draft = Draft(own, self.branch)
-            transaction = Transaction(draft, options)
+            draft = operations.Draft(own, self.branch)
+            transaction = operations.Transaction(draft, options)
             with draft.removing_files_on_failure():
                 yield transaction
                 result = transaction.commit()
@@ -66,7 +64,7 @@ class TableCommits(TableEvolution):
         lower: Any = None,
         upper: Any = None,
         on_stale: str = "ignore",
-    ) -> StagedWrite:
+    ) -> operations.StagedWrite:
         """A picklable writer for other processes: they write files, and `commit` makes one snapshot of them.
 
         `kind`: "append"; "replace" with the arguments `prefix` (leading key columns, by default the whole key),
@@ -82,12 +80,12 @@ class TableCommits(TableEvolution):
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
             view = head_view(own.metadata, own.io, self.branch)
-        return StagedWrite.of(
+        return operations.StagedWrite.of(
             view, kind=kind, prefix=prefix, order_by=order_by, on=on, lower=lower, upper=upper, on_stale=on_stale
         )
 
     def commit(
-        self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
+        self, write: operations.StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
         """Commit the files that the writers of `new_write` staged, in one snapshot.
 
@@ -98,7 +96,7 @@ class TableCommits(TableEvolution):
         >>> table.commit(write, [staged], application_id="loader", batch_id=1).already_applied
         True
         """
-        return self._run(partial(stage_written, write=write, staged=staged), staged, commit)
+        return self._run(partial(operations.stage_written, write=write, staged=staged), staged, commit)
 
     def _run(
         self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | str | None = None
@@ -110,16 +108,20 @@ class TableCommits(TableEvolution):
         options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:
             read_newest_ranges(own)
-            new_draft = partial(Draft, own, self.branch, find=self._find)
+            new_draft = partial(operations.Draft, own, self.branch, find=self._find or operations.find_here)
             if dry_run == "metadata":
-                return estimate_verb(repeatable(verb, rows), partial(EstimatingDraft, own, self.branch), options)
+                return operations.estimate_verb(
+                    operations.repeatable(verb, rows), partial(operations.EstimatingDraft, own, self.branch), options
+                )
             if dry_run:
-                return dry_run_verb(repeatable(verb, rows), new_draft, options)
-            result = run_verb(verb, new_draft, options, one_shot=is_one_shot(rows))
+                return operations.dry_run_verb(operations.repeatable(verb, rows), new_draft, options)
+            result = operations.run_verb(verb, new_draft, options, one_shot=operations.is_one_shot(rows))
         self._keep_up(result)
         return result
 
     def _keep_up(self, result: CommitResult) -> None:
         """If something was committed, run the upkeep that the table's properties ask for."""
         if result.attempts:
+            from tableformat.maintenance.upkeep.after_commit import after_commit
+
             after_commit(self.iceberg, self.branch)

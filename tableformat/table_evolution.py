@@ -12,17 +12,13 @@ from typing import Self
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
+from tableformat import operations
 from tableformat.arguments import checked_methods
 from tableformat.filters.predicate import Where
 from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
 from tableformat.metadata.own_handle import own_handle
-from tableformat.operations.definition.check_constraints import add_check, drop_check
-from tableformat.operations.definition.evolution import SchemaChanges, SpecChanges
-from tableformat.operations.definition.key import set_key
-from tableformat.operations.definition.merged_schema import merge_columns
+from tableformat.metadata.snapshot_choice import exactly_one
 from tableformat.operations.format_version import FORMAT_VERSION
-from tableformat.operations.history import references
-from tableformat.operations.history.empty_branch import create_empty_branch
 from tableformat.table_reads import TableReads
 
 
@@ -43,9 +39,11 @@ class TableEvolution(TableReads):
         >>> table.rollback(snapshot_id=loaded).scan().count()
         3
         """
-        references.exactly_one(snapshot_id=snapshot_id, as_of=as_of)
+        exactly_one(snapshot_id=snapshot_id, as_of=as_of)
         with own_handle(self.iceberg) as own:
-            references.rollback(own, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
+            operations.references.rollback(
+                own, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay
+            )
         return self
 
     def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Self:
@@ -57,10 +55,14 @@ class TableEvolution(TableReads):
         >>> table.set_current_snapshot(loaded).scan().count(), table.set_current_snapshot(deleted).scan().count()
         (3, 1)
         """
-        references.exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
-        target = self.at(snapshot_id=snapshot_id) if ref_name is None else references.ref_view(self.iceberg, ref_name)
+        exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
+        target = (
+            self.at(snapshot_id=snapshot_id)
+            if ref_name is None
+            else operations.references.ref_view(self.iceberg, ref_name)
+        )
         with own_handle(self.iceberg) as own:
-            references.set_current_snapshot(own, self.branch, target)
+            operations.references.set_current_snapshot(own, self.branch, target)
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
@@ -74,7 +76,7 @@ class TableEvolution(TableReads):
         1
         """
         with own_handle(self.iceberg) as own:
-            references.fast_forward(own, branch, to)
+            operations.references.fast_forward(own, branch, to)
         return self
 
     def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Self:
@@ -85,7 +87,7 @@ class TableEvolution(TableReads):
         3
         """
         with own_handle(self.iceberg) as own:
-            references.create_tag(own, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
+            operations.references.create_tag(own, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
         return self
 
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Self:
@@ -101,9 +103,9 @@ class TableEvolution(TableReads):
         """
         with own_handle(self.iceberg) as own:
             if snapshot_id is None and self.view.snapshot is None:
-                create_empty_branch(own, name, references.RefRetention())
+                operations.create_empty_branch(own, name, operations.references.RefRetention())
             else:
-                references.create_branch(own, name, self.at(snapshot_id=snapshot_id))
+                operations.references.create_branch(own, name, self.at(snapshot_id=snapshot_id))
         return self
 
     def drop_tag(self, name: str) -> Self:
@@ -114,7 +116,7 @@ class TableEvolution(TableReads):
         ['main']
         """
         with own_handle(self.iceberg) as own:
-            references.drop(own, name, "tag")
+            operations.references.drop(own, name, "tag")
         return self
 
     def drop_branch(self, name: str) -> Self:
@@ -125,7 +127,7 @@ class TableEvolution(TableReads):
         ['main']
         """
         with own_handle(self.iceberg) as own:
-            references.drop(own, name, "branch")
+            operations.references.drop(own, name, "branch")
         return self
 
     def update_schema(self) -> UpdateSchema:
@@ -140,7 +142,7 @@ class TableEvolution(TableReads):
         >>> table.schema.names
         ['id1', 'id2', 'num_cal', 'opens_on']
         """
-        return SchemaChanges(self.iceberg)
+        return operations.SchemaChanges(self.iceberg)
 
     def merge_schema(self, schema: TableSchema) -> Self:
         """Add the columns of `schema`, such as those of new rows, that the table lacks, and widen types.
@@ -154,7 +156,7 @@ class TableEvolution(TableReads):
         """
         given = iceberg_schema(schema, format_version=self.refresh().metadata.format_version)
         with self.update_schema() as update:
-            merge_columns(update, self.metadata.schema().as_struct(), given.as_struct())
+            operations.merge_columns(update, self.metadata.schema().as_struct(), given.as_struct())
         return self
 
     def update_spec(self) -> UpdateSpec:
@@ -169,7 +171,7 @@ class TableEvolution(TableReads):
         >>> result.added_data_files_count
         2
         """
-        return SpecChanges(self.iceberg)
+        return operations.SpecChanges(self.iceberg)
 
     def set_key(self, columns: Sequence[str]) -> Self:
         """Set the key columns, most significant first. They have to be required.
@@ -179,7 +181,7 @@ class TableEvolution(TableReads):
         ('id',)
         """
         with own_handle(self.iceberg) as own:
-            set_key(own, columns)
+            operations.set_key(own, columns)
         return self
 
     def set_properties(self, properties: Mapping[str, str] | None = None, /, **more: str) -> Self:
@@ -192,7 +194,7 @@ class TableEvolution(TableReads):
         '134217728'
         """
         with own_handle(self.iceberg) as own:
-            references.set_properties(own, {**(properties or {}), **more})
+            operations.references.set_properties(own, {**(properties or {}), **more})
         return self
 
     def remove_properties(self, *names: str) -> Self:
@@ -203,7 +205,7 @@ class TableEvolution(TableReads):
         'nobody'
         """
         with own_handle(self.iceberg) as own:
-            references.remove_properties(own, names)
+            operations.references.remove_properties(own, names)
         return self
 
     def add_check(self, name: str, condition: Where) -> Self:
@@ -220,7 +222,7 @@ class TableEvolution(TableReads):
         (0, [0])
         """
         with own_handle(self.iceberg) as own:
-            add_check(own, name, condition)
+            operations.add_check(own, name, condition)
         return self
 
     def drop_check(self, name: str) -> Self:
@@ -230,7 +232,7 @@ class TableEvolution(TableReads):
         {}
         """
         with own_handle(self.iceberg) as own:
-            drop_check(own, name)
+            operations.drop_check(own, name)
         return self
 
     def upgrade(self, format_version: int = 3) -> Self:

@@ -17,6 +17,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from tableformat import operations
 from tableformat.arguments import checked_methods
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
@@ -25,15 +26,8 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest, newest_of
-from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
+from tableformat.metadata.snapshot_choice import at_most_one, head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.finding.lookup import row_of_key, rows_of_keys
-from tableformat.operations.history import references
-from tableformat.operations.history.consumers import TableConsumers, consumer_of
-from tableformat.operations.inspect import Inspect
-from tableformat.operations.table_page import table_html
-from tableformat.scan.scan import Scan
-from tableformat.scan.scan_report import ReportedTable
 from tableformat.write.rows.checks import check_conditions
 
 if TYPE_CHECKING:
@@ -42,6 +36,7 @@ if TYPE_CHECKING:
 
     from tableformat.changes.changes import Changes
     from tableformat.layers.layers import Layers
+    from tableformat.scan.scan import Scan
 
 
 class LoadsTables(Protocol):
@@ -86,7 +81,7 @@ class TableReads:
         return _handle, (type(self), parts, self.catalog, self.branch)
 
     def _repr_html_(self) -> str:
-        return table_html(self.iceberg, self.view, self.branch)
+        return operations.table_html(self.iceberg, self.view, self.branch)
 
     @property
     def name(self) -> str:
@@ -173,6 +168,9 @@ class TableReads:
         >>> table.scan().count(), table.scan(snapshot_id=loaded).count()
         (1, 3)
         """
+        from tableformat.scan.scan import Scan
+        from tableformat.scan.scan_report import ReportedTable
+
         view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         return Scan(view, where, columns, limit=limit, table=ReportedTable(self.name, self.iceberg.catalog))
 
@@ -226,7 +224,7 @@ class TableReads:
         >>> print(table.get({"id1": "A", "id2": 3, "num_cal": 9}))
         None
         """
-        return row_of_key(self.view, key)
+        return operations.row_of_key(self.view, key)
 
     def get_many(self, keys: Any) -> pa.Table:
         """The rows with the given keys, in the order of `keys`, an Arrow table of the key columns. Keys without a row
@@ -236,7 +234,7 @@ class TableReads:
         >>> table.get_many(keys)["id1"].to_pylist()
         ['B', 'A']
         """
-        return rows_of_keys(self.view, keys)
+        return operations.rows_of_keys(self.view, keys)
 
     def at(
         self,
@@ -254,7 +252,7 @@ class TableReads:
         >>> table.at(tag="loaded").snapshot.snapshot_id == tagged
         True
         """
-        references.at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         chosen = {"snapshot_id": snapshot_id, "as_of": as_of, "tag": tag, "branch": branch}
         try:
             return self._view_in(self.iceberg, **chosen)
@@ -339,10 +337,10 @@ class TableReads:
         from tableformat.changes.changes import Changes
         from tableformat.changes.range import change_range_of_times
 
-        references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp, consumer=consumer)
+        at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp, consumer=consumer)
         if consumer is not None:
-            from_snapshot_id = consumer_of(self.metadata, consumer).snapshot_id
-        references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
+            from_snapshot_id = operations.consumer_of(self.metadata, consumer).snapshot_id
+        at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
         changes = change_range_of_times(
             self.at(snapshot_id=to_snapshot_id),
             from_snapshot_id=from_snapshot_id,
@@ -352,13 +350,13 @@ class TableReads:
         return Changes(changes, where, columns, limit, range_drops)
 
     @property
-    def consumers(self) -> TableConsumers:
+    def consumers(self) -> operations.TableConsumers:
         """Named readers of the change feed. Expiry keeps the snapshots that they have not read yet.
 
         >>> table.consumers.advance("mart").snapshot_id == table.snapshot_id
         True
         """
-        return TableConsumers(self.iceberg, self.branch)
+        return operations.TableConsumers(self.iceberg, self.branch)
 
     def history(self) -> pa.Table:
         """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`.
@@ -371,14 +369,14 @@ class TableReads:
         return history_table(self.metadata, self.branch)
 
     @property
-    def inspect(self) -> Inspect:
+    def inspect(self) -> operations.Inspect:
         """Metadata tables in Arrow with Iceberg's columns.
 
         >>> result = table.delete_prefix({"id1": "B"})
         >>> table.inspect.delete_files().select(["kind", "record_count"]).to_pylist()
         [{'kind': 'range', 'record_count': 1}]
         """
-        return Inspect(self.view, self.branch, self.iceberg.metadata_location)
+        return operations.Inspect(self.view, self.branch, self.iceberg.metadata_location)
 
 
 def _handle(

@@ -14,6 +14,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import CreateTableTransaction
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
 
@@ -24,8 +25,6 @@ from tableformat.catalogs.database_errors import type_database_errors
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.metastore_metadata import write_every_version
 from tableformat.catalogs.names import Identifier, check_name, dotted
-from tableformat.catalogs.new_table import new_table
-from tableformat.catalogs.registration import register_table
 from tableformat.catalogs.unreachable import creation_without_answer, type_outages
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
@@ -36,20 +35,15 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.progress import Progress
-from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.markup import html
 from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
-from tableformat.metadata.owned_files import OwnedFiles
-from tableformat.metadata.reachable_files import files_to_purge
-from tableformat.operations.catalog_transaction import CatalogTransaction
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.storage.location import from_anywhere
 from tableformat.storage.schemes import check_scheme
-from tableformat.table import Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -60,9 +54,10 @@ if TYPE_CHECKING:
     from tableformat.filters.predicate import Where
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.metadata.arrow_schema import TableSchema
+    from tableformat.operations.catalog_transaction import CatalogTransaction
     from tableformat.operations.drafts.result import CommitResult
-    from tableformat.operations.options import CommitKeywords
     from tableformat.scan.scan import Scan
+    from tableformat.table import Table
 
 
 @checked_methods
@@ -199,7 +194,7 @@ class Catalog(CatalogNames):
             with self._names.typed(identifier), refusals_of_version(version, self.iceberg.name):
                 with creation_without_answer(self.iceberg, dotted(identifier)):
                     creation.commit_transaction()
-                return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self)
+                return self._handle(self.iceberg.load_table(identifier_parts(identifier)))
         except (TableAlreadyExistsError, AlreadyExistsError) as error:
             if exist_ok and not self._names.is_view(identifier):
                 return self.load_table(identifier)
@@ -225,6 +220,8 @@ class Catalog(CatalogNames):
         >>> catalog.table_exists("db.names"), creation.commit_transaction().name(), catalog.table_exists("db.names")
         (False, ('db', 'names'), True)
         """
+        from tableformat.catalogs.new_table import new_table
+
         check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
         new = new_table(
@@ -330,7 +327,14 @@ class Catalog(CatalogNames):
         """
         check_name(identifier)
         with self._names.typed(identifier):
-            return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
+            return self._handle(self.iceberg.load_table(identifier_parts(identifier)), branch)
+
+    def _handle(self, iceberg: IcebergTable, branch: str = MAIN_BRANCH) -> Table:
+        """The handle of a loaded table. The readers and the operations of tables are imported for the first one
+        (decision 37)."""
+        from tableformat.table import Table
+
+        return Table(iceberg, catalog=self, branch=branch)
 
     def heads(self) -> Heads:
         """All tables of the catalog at one moment, for readers that load several. A lake is asked once; other catalogs
@@ -360,6 +364,9 @@ class Catalog(CatalogNames):
         >>> table.refresh().scan().count(), notes.refresh().scan().count()
         (1, 1)
         """
+        from tableformat.maintenance.upkeep.after_commit import after_commit
+        from tableformat.operations.catalog_transaction import CatalogTransaction
+
         options = CommitOptions.of("transaction", **commit)
         transaction = CatalogTransaction(self.iceberg, lambda parts: self.load_table(parts).iceberg, options)
         with transaction.committing():
@@ -379,15 +386,15 @@ class Catalog(CatalogNames):
         >>> registered.scan().count()
         3
         """
+        from tableformat.catalogs.registration import register_table
+
         check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
         if self._names.is_view(identifier):
             raise self._names.exists_already(identifier)
         with self._names.typed(identifier):
             try:
-                return Table(
-                    register_table(self.iceberg, identifier_parts(identifier), metadata_location), catalog=self
-                )
+                return self._handle(register_table(self.iceberg, identifier_parts(identifier), metadata_location))
             except TableAlreadyExistsError as error:
                 raise self._names.exists_already(identifier) from error
 
@@ -421,9 +428,8 @@ class Catalog(CatalogNames):
         check_new_name(identifier_parts(to_identifier), "table")
         with self._names.typed(from_identifier, to_identifier):
             try:
-                return Table(
-                    self.iceberg.rename_table(identifier_parts(from_identifier), identifier_parts(to_identifier)),
-                    catalog=self,
+                return self._handle(
+                    self.iceberg.rename_table(identifier_parts(from_identifier), identifier_parts(to_identifier))
                 )
             except TableAlreadyExistsError as error:
                 raise self._names.exists_already(to_identifier) from error
@@ -440,6 +446,9 @@ class Catalog(CatalogNames):
         >>> catalog.list_tables("db")
         []
         """
+        from tableformat.metadata.owned_files import OwnedFiles
+        from tableformat.metadata.reachable_files import files_to_purge
+
         check_name(identifier)
         with self._names.typed(identifier):
             if not purge:

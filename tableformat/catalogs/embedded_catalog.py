@@ -45,7 +45,6 @@ from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.metastore_metadata import created_table, next_metadata_location, write_metadata
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.next_version import NextVersion, on_newest, removing_what_is_not_named
-from tableformat.catalogs.purging import purge
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.table_locations import Swap, locations_of, swap_locations
@@ -54,7 +53,7 @@ from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.history_change import HistoryChange
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import apply_updates
-from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.together import TableRequest
 from tableformat.errors import (
     InvalidArgumentError,
@@ -67,13 +66,12 @@ from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.metadata.table_file import quickly_parsed
 from tableformat.properties import is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.lake_file import CATALOG_FILE, CATALOG_NAME
 from tableformat.storage.relocated_io import RelocatedFileIO
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CATALOG_NAME: Final = "tableformat"
-"""PyIceberg keys its rows by catalog name, so every alias of a directory uses this name."""
 BOUNDED_METADATA: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "100",
@@ -385,6 +383,8 @@ class EmbeddedCatalog(SqlCatalog):
         """Drop the table and delete its own files that its snapshots name, range deletes included (MT-53). The table
         may forbid this (MT-65). Files of concurrent commits are deleted too, because nothing would name them
         afterwards."""
+        from tableformat.catalogs.purging import purge
+
         self.refuse_read_only()
         purge(self, identifier)
 

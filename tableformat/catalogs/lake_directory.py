@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from tableformat.commit.read_only import CATALOG_FILE
 from tableformat.errors import InvalidArgumentError, StorageError
+from tableformat.storage.lake_file import CATALOG_FILE
 
 
 def sqlite_uri(file: str | os.PathLike[str]) -> str:

@@ -28,7 +28,6 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.table_locations import Swap
 from tableformat.catalogs.views.sql_views import SqlViews
 from tableformat.catalogs.views.view_store import views_of
-from tableformat.commit.read_only import CATALOG_FILE
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.metadata.identifiers import identifier_text
@@ -38,6 +37,7 @@ from tableformat.relocation.known_files import KnownFiles
 from tableformat.relocation.naming import Naming
 from tableformat.relocation.relocate_table import RelocatedTable, TableRelocation
 from tableformat.storage.file_uris import absolute_path, is_file_uri
+from tableformat.storage.lake_file import CATALOG_FILE
 from tableformat.storage.location import is_below, local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
 

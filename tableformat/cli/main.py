@@ -11,38 +11,13 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from tableformat.cli import (
-    adoption,
-    apply_changes,
-    catalog_tables,
-    changes,
-    clean_up,
-    compaction,
-    corpus,
-    create,
-    deletes,
-    erase,
-    layers,
-    load,
-    maintain,
-    partitions,
-    query,
-    refs,
-    relocate,
-    report,
-    run_demo,
-    serve,
-    tables,
-    undo,
-    upkeep,
-    verification,
-)
 from tableformat.cli.options import parse_options
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
@@ -86,8 +61,115 @@ def _is_a_file(option: str, value: str) -> bool:
     return option == "-o" and "." in value
 
 
+LOOK: Final = "Look"
+READ: Final = "Read"
+CHANGE: Final = "Change"
+MAINTAIN: Final = "Maintain"
+START: Final = "Start here"
+TEST: Final = "Test a reader"
+
+_COMMANDS: Final = {
+    "demo": (START, "run_demo.demo"),
+    "ls": (LOOK, "tables.ls"),
+    "show": (LOOK, "tables.show"),
+    "history": (LOOK, "tables.history"),
+    "files": (LOOK, "tables.files"),
+    "deletes": (LOOK, "tables.deletes"),
+    "layers": (LOOK, "layers.layers"),
+    "report": (LOOK, "report.report"),
+    "head": (READ, "query.head"),
+    "query": (READ, "query.query"),
+    "serve": (READ, "serve.serve"),
+    "shell": (READ, "shell.shell"),
+    "changes": (READ, "changes.changes"),
+    "explain": (READ, "query.explain"),
+    "partitions": (LOOK, "partitions.partitions"),
+    "create": (CHANGE, "create.create"),
+    "drop": (CHANGE, "catalog_tables.drop"),
+    "rename": (CHANGE, "catalog_tables.rename"),
+    "set-property": (CHANGE, "catalog_tables.set_property"),
+    "load": (CHANGE, "load.load"),
+    "apply-changes": (CHANGE, "apply_changes.apply_changes"),
+    "delete-prefix": (CHANGE, "deletes.delete_prefix"),
+    "delete-range": (CHANGE, "deletes.delete_range"),
+    "delete-ranges": (CHANGE, "deletes.delete_ranges"),
+    "alter-partitions": (CHANGE, "partitions.alter_partitions"),
+    "retire": (CHANGE, "partitions.retire"),
+    "restore": (CHANGE, "partitions.restore"),
+    "adopt": (CHANGE, "adoption.adopt"),
+    "add-files": (CHANGE, "adoption.add_files"),
+    "register-table": (CHANGE, "adoption.register_table"),
+    "rollback": (CHANGE, "refs.rollback"),
+    "revert": (CHANGE, "undo.revert"),
+    "restore-rows": (CHANGE, "undo.restore_rows"),
+    "tag": (CHANGE, "refs.tag"),
+    "branch": (CHANGE, "refs.branch"),
+    "consumer": (CHANGE, "changes.consumer"),
+    "health": (MAINTAIN, "upkeep.health"),
+    "verify": (MAINTAIN, "verification.verify"),
+    "maintain": (MAINTAIN, "upkeep.maintain"),
+    "upkeep": (MAINTAIN, "upkeep.upkeep"),
+    "compact": (MAINTAIN, "compaction.compact"),
+    "convert-deletes": (MAINTAIN, "maintain.convert_deletes"),
+    "apply-retention": (MAINTAIN, "maintain.apply_retention"),
+    "drop-dead-deletes": (MAINTAIN, "maintain.drop_dead_deletes"),
+    "merge-range-deletes": (MAINTAIN, "maintain.merge_range_deletes"),
+    "compute-table-stats": (MAINTAIN, "maintain.compute_table_stats"),
+    "rewrite-position-delete-files": (MAINTAIN, "maintain.rewrite_position_delete_files"),
+    "rewrite-manifests": (MAINTAIN, "maintain.rewrite_manifests"),
+    "advance-window": (MAINTAIN, "partitions.advance_window"),
+    "publish": (MAINTAIN, "maintain.publish"),
+    "expire-snapshots": (MAINTAIN, "clean_up.expire_snapshots"),
+    "erase": (MAINTAIN, "erase.erase"),
+    "remove-orphan-files": (MAINTAIN, "clean_up.remove_orphan_files"),
+    "relocate": (MAINTAIN, "relocate.relocate"),
+    "upgrade": (MAINTAIN, "upkeep.upgrade"),
+    "corpus": (TEST, "corpus.app"),
+}
+"""Every command with its panel in `--help`, and the function below `tableformat.cli` that defines it."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each made when it is first asked for: typer inspects every parameter of a command, which
+    takes a millisecond for each command (decision 37)."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _command(name, *_COMMANDS[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+def _command(name: str, panel: str, home: str) -> Any:
+    module, _, function = home.partition(".")
+    defined = getattr(import_module(f"tableformat.cli.{module}"), function)
+    of_one = defined if isinstance(defined, typer.Typer) else typer.Typer()
+    # Completion of the shell is an option of the program.
+    of_one._add_completion = False
+    if of_one is not defined:
+        of_one.command(name, rich_help_panel=panel)(defined)
+    command = typer.main.get_command(of_one)
+    command.name, command.rich_help_panel = name, panel  # type: ignore[attr-defined]
+    return command
+
+
 class ErrorTellingGroup(TyperGroup):
     """Reports errors in one or two sentences and ends with status 1; with `--debug`, errors are not caught."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  typer's signature
+        return [*_COMMANDS]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         open_closed_streams()
@@ -191,8 +273,22 @@ app = typer.Typer(
 )
 
 
+class _WithoutPandas:
+    """A finder of modules that hides pandas. pyarrow imports it with its datasets and its first scalar, wherever it is
+    installed, which takes a quarter of the time of a command, and no command needs it (decision 37)."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line does not use pandas", name=name)
+
+
 def run() -> None:
     """Run the command and end the process."""
+    # Numpy's linear algebra starts a thread for each core when it is imported; no command uses it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "demo" not in sys.argv:  # PySpark has uses for pandas.
+        sys.meta_path.insert(0, _WithoutPandas)
     gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
     atexit.register(_end_quickly)
     app(prog_name="tableformat")
@@ -236,67 +332,3 @@ def main(
     context.obj = Session(
         Output(output), catalog, parse_options(catalog_option or [], hint="--catalog-option"), is_debugging=debug
     )
-
-
-LOOK: Final = "Look"
-READ: Final = "Read"
-CHANGE: Final = "Change"
-MAINTAIN: Final = "Maintain"
-START: Final = "Start here"
-TEST: Final = "Test a reader"
-
-app.command("demo", rich_help_panel=START)(run_demo.demo)
-app.command("ls", rich_help_panel=LOOK)(tables.ls)
-app.command("show", rich_help_panel=LOOK)(tables.show)
-app.command("history", rich_help_panel=LOOK)(tables.history)
-app.command("files", rich_help_panel=LOOK)(tables.files)
-app.command("deletes", rich_help_panel=LOOK)(tables.deletes)
-app.command("layers", rich_help_panel=LOOK)(layers.layers)
-app.command("report", rich_help_panel=LOOK)(report.report)
-app.command("head", rich_help_panel=READ)(query.head)
-app.command("query", rich_help_panel=READ)(query.query)
-app.command("serve", rich_help_panel=READ)(serve.serve)
-app.command("changes", rich_help_panel=READ)(changes.changes)
-app.command("explain", rich_help_panel=READ)(query.explain)
-app.command("partitions", rich_help_panel=LOOK)(partitions.partitions)
-app.command("create", rich_help_panel=CHANGE)(create.create)
-app.command("drop", rich_help_panel=CHANGE)(catalog_tables.drop)
-app.command("rename", rich_help_panel=CHANGE)(catalog_tables.rename)
-app.command("set-property", rich_help_panel=CHANGE)(catalog_tables.set_property)
-app.command("load", rich_help_panel=CHANGE)(load.load)
-app.command("apply-changes", rich_help_panel=CHANGE)(apply_changes.apply_changes)
-app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
-app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
-app.command("delete-ranges", rich_help_panel=CHANGE)(deletes.delete_ranges)
-app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)
-app.command("retire", rich_help_panel=CHANGE)(partitions.retire)
-app.command("restore", rich_help_panel=CHANGE)(partitions.restore)
-app.command("adopt", rich_help_panel=CHANGE)(adoption.adopt)
-app.command("add-files", rich_help_panel=CHANGE)(adoption.add_files)
-app.command("register-table", rich_help_panel=CHANGE)(adoption.register_table)
-app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
-app.command("revert", rich_help_panel=CHANGE)(undo.revert)
-app.command("restore-rows", rich_help_panel=CHANGE)(undo.restore_rows)
-app.command("tag", rich_help_panel=CHANGE)(refs.tag)
-app.command("branch", rich_help_panel=CHANGE)(refs.branch)
-app.command("consumer", rich_help_panel=CHANGE)(changes.consumer)
-app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)
-app.command("verify", rich_help_panel=MAINTAIN)(verification.verify)
-app.command("maintain", rich_help_panel=MAINTAIN)(upkeep.maintain)
-app.command("upkeep", rich_help_panel=MAINTAIN)(upkeep.upkeep)
-app.command("compact", rich_help_panel=MAINTAIN)(compaction.compact)
-app.command("convert-deletes", rich_help_panel=MAINTAIN)(maintain.convert_deletes)
-app.command("apply-retention", rich_help_panel=MAINTAIN)(maintain.apply_retention)
-app.command("drop-dead-deletes", rich_help_panel=MAINTAIN)(maintain.drop_dead_deletes)
-app.command("merge-range-deletes", rich_help_panel=MAINTAIN)(maintain.merge_range_deletes)
-app.command("compute-table-stats", rich_help_panel=MAINTAIN)(maintain.compute_table_stats)
-app.command("rewrite-position-delete-files", rich_help_panel=MAINTAIN)(maintain.rewrite_position_delete_files)
-app.command("rewrite-manifests", rich_help_panel=MAINTAIN)(maintain.rewrite_manifests)
-app.command("advance-window", rich_help_panel=MAINTAIN)(partitions.advance_window)
-app.command("publish", rich_help_panel=MAINTAIN)(maintain.publish)
-app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapshots)
-app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)
-app.command("erase", rich_help_panel=MAINTAIN)(erase.erase)
-app.command("relocate", rich_help_panel=MAINTAIN)(relocate.relocate)
-app.command("upgrade", rich_help_panel=MAINTAIN)(upkeep.upgrade)
-app.add_typer(corpus.app, name="corpus", rich_help_panel=TEST)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,15 +19,11 @@ from tableformat.cli.options import (
 from tableformat.cli.output import Output
 from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
 from tableformat.cli.session import Session, local_ms, view_of
-from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.cli.sql_run import run_sql
+from tableformat.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-
-_BATCH_ROWS: Final = 10_000
-_PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
-"""The columns of DuckDB's answer to EXPLAIN: a drawing of several lines, which is printed unchanged."""
 
 
 class QueryFailedError(InvalidArgumentError):
@@ -132,44 +126,13 @@ def explain(
 
 
 def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | None) -> None:
-    from tableformat.engines.listed_tables import with_listed_tables
-    from tableformat.engines.time_travel import with_past_states
-
-    for statement in connection.extract_statements(sql):
-        _refuse_change(connection, statement.query)
-    relation = connection.sql(with_past_states(connection, with_listed_tables(sql)))
-    if relation is None:
+    result = run_sql(connection, sql, limit)
+    if result is None:
         raise InvalidArgumentError("the SQL text has no statement.")
-    names, types = _distinct(relation.columns), [str(column_type).strip('"') for column_type in relation.types]
-    taken = Taken(relation.to_arrow_reader(_BATCH_ROWS), limit)
-    if names == _PLAN_COLUMNS and not output.is_json:
-        output.write(*(f"{line}\n" for batch in taken for line in batch.column(1).to_pylist()))
+    if result.is_plan and not output.is_json:
+        output.write(*result.plan_lines())
         return
-    print_rows(output, taken, names, types)
-
-
-def _refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
-    """Refuse statements that create or change tables of the catalog: DuckDB would do it in its memory only, and the
-    result would be lost with the command."""
-    from tableformat.engines import sql_changes
-
-    changed = sql_changes.change_of(connection, sql)
-    if changed is None:
-        return
-    raise UnsupportedFeatureError(
-        f"{changed.verb} {changed.name}: `query` only reads tables of the catalog. Change them with `create`, "
-        "`load`, `delete-prefix`, `delete-range` and `drop`; tableformat.duckdb.sql() in Python also runs INSERT and "
-        "DELETE. CREATE TEMP TABLE creates a table for the following statements."
-    )
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number if one occurs again: `a`, `a_1`."""
-    taken: list[str] = []
-    for name in names:
-        candidates = (f"{name}_{number}" if number else name for number in itertools.count())
-        taken.append(next(candidate for candidate in candidates if candidate not in taken))
-    return taken
+    print_rows(output, result.rows, result.names, result.types)
 
 
 def _one_line(error: Exception) -> str:

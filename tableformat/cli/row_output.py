@@ -25,6 +25,11 @@ class Taken:
         self.row_count = 0
         self.is_truncated = False
 
+    def up_to(self, limit: int) -> Taken:
+        """At most so many of the rows."""
+        self._limit = limit
+        return self
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self._reader:
             left = batch.num_rows if self._limit is None else self._limit - self.row_count

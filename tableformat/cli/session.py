@@ -165,9 +165,9 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     from pyiceberg.catalog import list_catalogs
 
     from tableformat.catalogs.lake_directory import refuse_table_directory
-    from tableformat.commit.read_only import CATALOG_FILE
     from tableformat.errors import CatalogNotFoundError
     from tableformat.storage.file_uris import is_file_uri, path_of_file_uri
+    from tableformat.storage.lake_file import CATALOG_FILE
 
     path = path_of_file_uri(name) if is_file_uri(name) else name
     is_directory = path != name or os.sep in path or Path(path).exists()
@@ -186,6 +186,6 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
 
 
 def _holds_catalog(directory: Path) -> bool:
-    from tableformat.commit.read_only import CATALOG_FILE
+    from tableformat.storage.lake_file import CATALOG_FILE
 
     return (directory / CATALOG_FILE).is_file()

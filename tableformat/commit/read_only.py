@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -16,9 +16,9 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tableformat.errors import CopiedLakeError, UnsupportedFeatureError
+from tableformat.storage.lake_file import CATALOG_FILE
 from tableformat.storage.location import local_path, one_spelling
 
-CATALOG_FILE: Final = "catalog.db"
 """The SQLite file in the directory of a lake."""
 
 

@@ -19,12 +19,10 @@ from tableformat.commit.environment import environment
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.partition_identity import partition_of
+from tableformat.metadata.summary_names import DELETED_ROWS
 
 ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
 """`true`: the snapshot has the same rows as its parent, although its operation is not `replace` (CF-4)."""
-
-DELETED_ROWS: Final = "tableformat.deleted-rows"
-"""Rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files."""
 
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),

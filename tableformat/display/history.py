@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from tableformat.commit.snapshot_summary import DELETED_ROWS
 from tableformat.display import text
 from tableformat.display.grid import Column, grid
 from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.snapshot_index import snapshots_by_id
-from tableformat.table import Table
+from tableformat.metadata.summary_names import DELETED_ROWS
+
+if TYPE_CHECKING:
+    from tableformat.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from tableformat.display import text
 from tableformat.display.grid import Column, grid
-from tableformat.display.summary import TableSummary
+
+if TYPE_CHECKING:
+    from tableformat.display.summary import TableSummary
 
 
 def render_names(identifiers: Sequence[str]) -> RenderableType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,9 @@ from tableformat.display.grid import Column, facts, grid
 from tableformat.errors import InvalidKeyError
 from tableformat.metadata.metadata_tables import data_files_table, delete_files_table
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.table import Table
+
+if TYPE_CHECKING:
+    from tableformat.table import Table
 
 _KEYED_KINDS = ("equality", "range")
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from tableformat.engines.statement import StatementReader
 
-_TABLES: Final = """
+LISTED_TABLES: Final = """
     SELECT schema_name || '.' || view_name AS name FROM duckdb_views()
     WHERE database_name = current_database() AND NOT internal ORDER BY name"""
-"""DuckDB's own SHOW TABLES lists the datasets behind the tables."""
+"""The names of the attached tables. DuckDB's own SHOW TABLES lists the datasets behind the tables."""
 
 
 def with_listed_tables(sql: str) -> str:
     """The statement, or for SHOW TABLES a query for the names of the attached tables."""
-    return _TABLES if StatementReader(sql).took("SHOW", "TABLES") else sql
+    return LISTED_TABLES if StatementReader(sql).took("SHOW", "TABLES") else sql

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from tableformat.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def folded(name: str) -> str:
@@ -54,6 +56,8 @@ def _alike_pair(names: Iterable[str]) -> tuple[str, str] | None:
 
 def _struct_names(of: pa.DataType) -> Iterator[list[str]]:
     """The field names of each struct in the type."""
+    import pyarrow as pa
+
     if isinstance(of, pa.BaseExtensionType):
         of = of.storage_type
     if pa.types.is_struct(of):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
@@ -137,3 +138,17 @@ def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:
 
 def _names(metadata: TableMetadata, kind: str) -> list[str]:
     return [name for name, ref in metadata.refs.items() if ref.snapshot_ref_type == kind]
+
+
+def at_most_one(**choices: Any) -> None:
+    """Raise InvalidArgumentError if more than one of the named arguments was given."""
+    given = [name for name, value in choices.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidArgumentError(f"pass only one of {', '.join(given)}: each chooses a snapshot.")
+
+
+def exactly_one(**choices: Any) -> None:
+    """Raise InvalidArgumentError if none or more than one of the named arguments was given."""
+    at_most_one(**choices)
+    if all(value is None for value in choices.values()):
+        raise InvalidArgumentError(f"pass one of {', '.join(choices)} to choose the snapshot.")

@@ -12,11 +12,9 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyarrow.fs import FileSelector, FileType
 from pydantic import ValidationError
 from pyiceberg import exceptions
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tableformat.errors import (
@@ -27,6 +25,7 @@ from tableformat.errors import (
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.properties import INFLATED_BYTES_MAX_DEFAULT, inflated_bytes_max, options_of_table
 from tableformat.storage import storage
+from tableformat.storage.arrow_io import is_arrow
 from tableformat.storage.file_uris import location_of_existing
 from tableformat.storage.fsspec_io import is_fsspec
 from tableformat.storage.inflating import Inflater
@@ -177,7 +176,9 @@ def _names(io: FileIO, folder: str) -> list[str]:
     path = local_path(folder)
     if path is not None:
         return os.listdir(path) if os.path.isdir(path) else []
-    if isinstance(io, PyArrowFileIO):
+    if is_arrow(io):
+        from pyarrow.fs import FileSelector, FileType
+
         scheme, netloc, remote = io.parse_location(folder, io.properties)
         selector = FileSelector(remote, allow_not_found=True)
         with storage.reading(folder, "listed"):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from tableformat.arguments import check_texts
-from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
@@ -41,6 +40,8 @@ class CommitOptions:
     def of(cls, verb: str, own: Iterable[str] = (), **keywords: Unpack[CommitKeywords]) -> CommitOptions:
         """The options of one call. Raises UnknownOptionError for a name that is neither an option nor an argument of
         the operation, InvalidArgumentError for properties that cannot be added to a summary (FM-23)."""
+        from tableformat.commit.snapshot_summary import check_own_names
+
         known = CommitKeywords.__annotations__
         for name in keywords:
             if name not in known:

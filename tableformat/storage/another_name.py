@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from tableformat.storage.arrow_io import is_arrow
 from tableformat.storage.fsspec_io import is_fsspec
 from tableformat.storage.location import local_path
 from tableformat.storage.outage import storage_error
@@ -64,7 +64,7 @@ def _copied_by_the_store(io: FileIO, source: str, target: str) -> bool:
     if (from_.scheme, from_.netloc) != (to.scheme, to.netloc):
         return False
     with writing(target):
-        if isinstance(io, PyArrowFileIO):
+        if is_arrow(io):
             scheme, host, path = io.parse_location(source, io.properties)
             io.fs_by_scheme(scheme, host).copy_file(path, io.parse_location(target, io.properties)[2])
             return True

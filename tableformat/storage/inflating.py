@@ -9,8 +9,6 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-import pyarrow as pa
-
 from tableformat.errors import CorruptFileError
 from tableformat.properties import INFLATED_BYTES_MAX, INFLATED_BYTES_MAX_DEFAULT
 
@@ -54,6 +52,8 @@ class Inflater:
             if byte < 0x80:
                 break
         self._take(size)
+        import pyarrow as pa
+
         records: bytes = pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True)
         if zlib.crc32(records) != int.from_bytes(block[-4:], "big"):
             raise ValueError("the checksum of a compressed block does not match")
@@ -70,6 +70,8 @@ class Inflater:
             return self._within(file.read)
 
     def _stream(self, block: bytes, codec: str) -> bytes:
+        import pyarrow as pa
+
         with pa.CompressedInputStream(pa.BufferReader(block), codec) as stream:
             return self._within(stream.read)
 

@@ -7,12 +7,10 @@ import os
 import re
 from typing import Final
 
-import pyarrow as pa
-from pyarrow.fs import FileType
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from tableformat.errors import CorruptFileError, StorageError, TableFormatError
+from tableformat.storage.arrow_io import is_arrow
 from tableformat.storage.fsspec_io import is_fsspec
 
 _CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
@@ -36,6 +34,8 @@ def raise_unless_damage(location: str, error: BaseException, done: str = "read")
 
     A MemoryError is raised unchanged, everything else as a StorageError.
     """
+    import pyarrow as pa
+
     if isinstance(error, MemoryError) and not _asks_for_the_impossible(error):
         raise error
     if isinstance(error, (RuntimeError, pa.ArrowException)) and any(mark in str(error) for mark in _NO_THREAD):
@@ -120,7 +120,9 @@ def _missing_holder(io: FileIO, location: str, path: str | None) -> str | None:
     bucket = rest.partition("/")[0]
     if not separator or not bucket:
         return None
-    if isinstance(io, PyArrowFileIO):
+    if is_arrow(io):
+        from pyarrow.fs import FileType
+
         found = io.fs_by_scheme(scheme, bucket).get_file_info(bucket).type is not FileType.NotFound
         return None if found else f"the bucket {bucket}"
     if is_fsspec(io):

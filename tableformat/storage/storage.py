@@ -11,9 +11,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError, TableFormatError
@@ -22,6 +21,9 @@ from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import is_unknown, unknown_scheme
 from tableformat.storage.uploads import new_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _READ_FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _READ_ON_BYTES: Final = 64 * 1024
@@ -67,6 +69,8 @@ def open_input(io: FileIO, location: str, length: int | None = None) -> pa.Nativ
     Raises CorruptFileError if the file does not exist, or if it is shorter than `length`, its size in bytes according
     to the metadata.
     """
+    import pyarrow as pa
+
     path = local_path(actual_location(io, location))
     try:
         # No memory map: its pages count as memory of this process and would grow with the table.
@@ -144,6 +148,8 @@ def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFi
 
 @contextlib.contextmanager
 def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
+    import pyarrow as pa
+
     path = local_path(actual_location(io, location))
     try:
         with writing(location):
@@ -249,6 +255,8 @@ def _write_all(file: Any, path: str, parts: Iterable[bytes]) -> None:
 
 
 def _as_native(file: Any, mode: str) -> pa.NativeFile:
+    import pyarrow as pa
+
     return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode=mode)
 
 

@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pyiceberg.io import S3_RETRY_STRATEGY_IMPL, FileIO
-from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from tableformat.storage.arrow_io import is_arrow
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FILE_SYSTEMS: Final = 64
@@ -36,7 +37,7 @@ def _s3(io: FileIO, location: str) -> tuple[Any, str] | None:
     """Arrow's file system of the location, set to open files when their first bytes are written; None for other
     stores."""
     # A retry strategy is not among the options that a file system reports.
-    if not isinstance(io, PyArrowFileIO) or S3_RETRY_STRATEGY_IMPL in io.properties:
+    if not is_arrow(io) or S3_RETRY_STRATEGY_IMPL in io.properties:
         return None
     scheme, host, path = io.parse_location(location, io.properties)
     file_system = io.fs_by_scheme(scheme, host)

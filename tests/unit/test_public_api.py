@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import pkgutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import pyarrow as pa
 import pytest
 
 import tableformat as tf
@@ -425,6 +427,36 @@ def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_servi
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def imported_by(code: str, *names: str) -> list[str]:
+    """Those of the modules that a new process has imported after running the code."""
+    asked = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(run.stdout.splitlines()[-1].replace("'", '"'))
+    return found
+
+
+def test_open_catalog_imports_neither_arrow_nor_operations(tmp_path: Path) -> None:
+    """Decision 37."""
+    code = f"import tableformat as tf; tf.open_catalog({str(tmp_path)!r}).list_tables()"
+    heavy = ("pyarrow", "numpy", "pandas", "fastavro", "duckdb", "tableformat.table", "tableformat.scan.scan")
+    assert imported_by(code, *heavy) == []
+
+
+def test_loaded_table_imports_no_reader_and_no_operation(tmp_path: Path) -> None:
+    """Decision 37."""
+    with tf.open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    code = f"import tableformat as tf; tf.open_catalog({str(tmp_path)!r}).load_table('db.t').metadata"
+    heavy = (
+        "duckdb",
+        "sqlglot",
+        "tableformat.scan.scan",
+        "tableformat.operations.drafts",
+    )
+    assert imported_by(code, *heavy) == []
 
 
 def test_imports_leave_the_collector_as_it_was_with_nothing_to_walk() -> None:

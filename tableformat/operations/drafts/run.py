@@ -100,6 +100,11 @@ def repeatable(verb: partial[None], rows: Any) -> partial[None]:
     return partial(verb.func, **{name: held if value is rows else value for name, value in verb.keywords.items()})
 
 
+def held(rows: Any, what: str = "rows") -> Any:
+    """The rows as an Arrow table if they can be read only once; otherwise unchanged."""
+    return as_reader(rows, what=what).read_all() if is_one_shot(rows) else rows
+
+
 def is_one_shot(rows: Any) -> bool:
     """Whether the rows can be read only once, so that an operation cannot be staged a second time."""
     replayable = (pa.Table, pa.RecordBatch, list, tuple, dict, type(None))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableResponse
@@ -330,20 +329,6 @@ def remove_properties(iceberg: IcebergTable, names: Sequence[str]) -> None:
             raise UnknownOptionError(name, present, where="the table's properties")
     if names:
         commit_updates(iceberg, (), (RemovePropertiesUpdate(removals=list(names)),))
-
-
-def at_most_one(**choices: Any) -> None:
-    """Raise InvalidArgumentError if more than one of the named arguments was given."""
-    given = [name for name, value in choices.items() if value is not None]
-    if len(given) > 1:
-        raise InvalidArgumentError(f"pass only one of {', '.join(given)}: each chooses a snapshot.")
-
-
-def exactly_one(**choices: Any) -> None:
-    """Raise InvalidArgumentError if none or more than one of the named arguments was given."""
-    at_most_one(**choices)
-    if all(value is None for value in choices.values()):
-        raise InvalidArgumentError(f"pass one of {', '.join(choices)} to choose the snapshot.")
 
 
 def commit_updates(

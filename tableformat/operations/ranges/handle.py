@@ -14,8 +14,7 @@ from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.own_handle import calls_on_own_handles
-from tableformat.metadata.snapshot_choice import head_view, view_as_of, view_at, view_of_tag
-from tableformat.operations.history.references import at_most_one
+from tableformat.metadata.snapshot_choice import at_most_one, head_view, view_as_of, view_at, view_of_tag
 from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
 from tableformat.operations.ranges.define import define_partitions
 from tableformat.operations.ranges.result import RangePartitionsResult

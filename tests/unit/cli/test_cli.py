@@ -16,6 +16,7 @@ from long_forms import every
 from typer.testing import CliRunner
 
 import tableformat as tf
+from tableformat.cli import main
 from tableformat.cli.main import app, globals_first
 from tableformat.cli.session import Session
 
@@ -300,7 +301,7 @@ class TestQuery:
     def test_statement_that_would_change_the_catalog_is_refused(self, lake: Lake, sql: str) -> None:
         """DuckDB would create the table in memory, and it would be gone at the end of the command."""
         error = lake.error("query", sql)
-        assert "`query` only reads tables of the catalog" in error["message"]
+        assert "`query` and `shell`" in error["message"]
         assert lake.run("ls").stdout == "db.calendars\ndb.empty\n"
 
     def test_temporary_tables_are_for_the_statements_after_them(self, lake: Lake) -> None:
@@ -441,6 +442,29 @@ class TestProcess:
         )
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
         assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("words", [("ls",), ("show", TABLE), ("history", TABLE), ("head", TABLE)], ids=" ".join)
+def test_commands_that_look_import_no_pandas_and_no_operation(lake: Lake, words: tuple[str, ...]) -> None:
+    """Decision 37: what a person waits for."""
+    code = (
+        "import atexit, sys\n"
+        "from tableformat.cli.main import run\n"
+        "unwanted = ('pandas', 'duckdb', 'sqlglot', 'tableformat.operations.drafts', 'tableformat.cli.compaction')\n"
+        "told = lambda: print([name for name in unwanted if name in sys.modules], file=sys.stderr)\n"
+        "atexit.register(told)\n"
+        f"sys.argv = ['tableformat', *{words!r}]\n"
+        "run()\n"
+    )
+    environment = {**os.environ, "TABLEFORMAT_CATALOG": str(lake.directory)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert run.stderr == "[]\n"
+
+
+def test_every_command_is_defined() -> None:
+    """The table of commands names their functions as text."""
+    made = main._Commands()
+    assert [made[name].name for name in made] == [*main._COMMANDS]
 
 
 def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

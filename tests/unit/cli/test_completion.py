@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from cli_lake import TABLE, make_lake
 from typer.testing import CliRunner
 
+import tableformat as tf
+from tableformat.catalogs.table_names import table_names
 from tableformat.cli.main import app
 
 
@@ -29,6 +35,26 @@ def test_tables_of_the_catalog_that_is_named(directory: Path) -> None:
     assert completed(f"tableformat --catalog {directory} show ") == [TABLE, "db.empty"]
     assert completed("tableformat compact db.c", TABLEFORMAT_CATALOG=str(directory)) == [TABLE]
     assert completed("tableformat compact x.", TABLEFORMAT_CATALOG=str(directory)) == []
+
+
+def test_names_are_read_without_pyiceberg(directory: Path) -> None:
+    """Decision 37: the names are the same as those of the catalog, and a lake of another form is opened by it."""
+    with tf.open_catalog(directory) as catalog:
+        catalog.create_namespace("a.b")
+        catalog.create_table(("a.b", "x.y"), pa.schema([("id", pa.int64())]))
+        names = catalog.list_tables()
+    assert table_names(directory / "catalog.db") == names
+    assert completed(f"tableformat --catalog {directory} show ") == names
+    code = (
+        "import sys\n"
+        "from tableformat.cli.main import app\n"
+        "try: app(prog_name='tableformat')\n"
+        "finally: print('pyiceberg' in sys.modules, file=sys.stderr)\n"
+    )
+    words = {"COMP_WORDS": "tableformat show db.", "COMP_CWORD": "2", "TABLEFORMAT_CATALOG": f"{directory}/"}
+    environment = {**os.environ, **words, "_TABLEFORMAT_COMPLETE": "complete_bash"}
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
+    assert (run.stdout.split(), run.stderr) == ([TABLE, "db.empty"], "False\n")
 
 
 def test_without_a_catalog_there_are_none_and_no_message(tmp_path: Path) -> None:
