@@ -74,7 +74,7 @@ def test_empty_message_is_remembered(spark: SparkSession, table: Table) -> None:
 
 
 def test_option_raises_the_error(spark: SparkSession, table: Table) -> None:
-    with pytest.raises(Exception, match="1 message is older than what the table has"):
+    with pytest.raises(Exception, match="1 message is older than a stored or deleted row"):
         append(table, message(spark, "ann", 1, 30, 3), on_stale="error")
     append(table, message(spark, "ann", 1, 50, 1), on_stale="error")
     assert stored(spark, table) == ["ann 1 1 at 50"]
@@ -169,7 +169,7 @@ def write(table: Table, rows: DataFrame, **options: str) -> None:
 def test_upserts_are_compared_by_key(spark: SparkSession, table: Table) -> None:
     """SP-111: also for several rows of one key in a batch."""
     rows = events(spark, (1, 1, 30, ""), (1, 2, 50, ""), (1, 2, 45, ""), (2, 1, 10, "")).drop("op").repartition(3)
-    with pytest.raises(Exception, match="1 message is older than what the table has"):
+    with pytest.raises(Exception, match="1 message is older than a stored or deleted row"):
         write(table, rows, operation="upsert", on_stale="error")
     write(table, rows, operation="upsert")
     assert stored(spark, table) == ["ann 1 1 at 40", "ann 1 2 at 50", "ann 2 1 at 10"]

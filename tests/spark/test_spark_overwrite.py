@@ -236,7 +236,7 @@ def test_rows_are_written_by_an_older_partition_spec(spark: SparkSession, events
     assert [(row.id, row.spec, row.day) for row in specs] == [(5, default, None), (9, 0, date(2024, 1, 2))]
     rows.overwritePartitions()
     assert ids(spark, events) == ["1a", "2b", "9z"]
-    with pytest.raises(AnalysisException, match="no partition spec 7, but 0"):
+    with pytest.raises(AnalysisException, match="no partition spec 7, only 0"):
         rows.option("output-spec-id", "7").append()
 
 

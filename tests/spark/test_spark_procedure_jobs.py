@@ -227,7 +227,7 @@ REFUSED_ARGUMENTS = [
     ("options => map('rewrite-all', 'yes')", "must be true or false, not 'yes'"),
     ("options => map('delete-ratio-threshold', '2')", "delete_ratio_threshold must be above 0"),
     ("options => map('output-spec-id', '1')", "files stay in their partition spec"),
-    ("options => map('use-starting-sequence-number', 'false')", "can only be 'true'"),
+    ("options => map('use-starting-sequence-number', 'false')", "must be 'true'"),
     ("strategy => 'zsort'", "strategy must be 'binpack' or 'sort'"),
     ("strategy => 'sort', sort_order => 'zorder(id1, id2)'", "always sorted by the key, 'id1, id2'"),
     ("sort_order => 'id2 DESC'", "always sorted by the key"),
