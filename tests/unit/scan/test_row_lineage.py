@@ -10,6 +10,7 @@ import pytest
 from foreign_tables import EVERY_TABLE, ForeignTable, each_of
 from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.snapshots import Operation
+from renamed_columns import rename_as_another_writer
 from v3_tables import SCHEMA, new_catalog, new_table, rows
 
 import tableformat as tf
@@ -156,8 +157,9 @@ def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_a_column_that_the_table_itself_calls_so_is_its_own(tmp_path: Path) -> None:
-    schema = SCHEMA.append(pa.field(ROW_ID, pa.string()))
+    schema = SCHEMA.append(pa.field("own", pa.string()))
     table = new_catalog(tmp_path).create_table("db.t", schema, properties={"format-version": "3"})
+    rename_as_another_writer(table, {"own": ROW_ID})
     table.append(rows("a", 1).append_column(ROW_ID, [["mine"]]))
     assert table.scan(columns=[ROW_ID, LAST_UPDATED]).to_arrow().to_pylist() == [{ROW_ID: "mine", LAST_UPDATED: 1}]
 
