@@ -199,7 +199,7 @@ def test_what_is_left_to_publish_is_told(spark: SparkSession, two_tables: tuple[
     (orders / "publish").touch()
     options = {"on-refused": "divert", "refused-rows-table": refused.name}
     rows = spark.createDataFrame([(1,), (30,)], "id long")
-    with pytest.raises(Exception, match="are not: away") as error:
+    with pytest.raises(Exception, match="were not: away") as error:
         rows.writeTo(f"mortal.{table.name}").options(**options).append()
     assert ids(two_tables) == [[1], []]
     found = re.search(r"cherrypick_snapshot\([^)]*\)", str(error.value))

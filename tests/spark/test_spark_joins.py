@@ -152,7 +152,7 @@ def test_analyze_counts_for_the_optimizer(spark: SparkSession, table: Table) -> 
         (f"ANALYZE TABLE {name} COMPUTE STATISTIC", ParseException, "STATISTICS"),
         (f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR name", ParseException, "FOR COLUMNS"),
         (f"ANALYZE TABLE {name} PARTITION (id = 1) COMPUTE STATISTICS", AnalysisException, "PARTITION"),
-        (f"ANALYZE TABLES IN {name.rpartition('.')[0]} COMPUTE STATISTICS", AnalysisException, "one by one"),
+        (f"ANALYZE TABLES IN {name.rpartition('.')[0]} COMPUTE STATISTICS", AnalysisException, "Analyze each table"),
         (f"ANALYZE TABLE {name}x COMPUTE STATISTICS", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
     ):
         with pytest.raises(error, match=match):

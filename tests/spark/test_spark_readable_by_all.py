@@ -142,7 +142,7 @@ def test_a_default_inside_a_struct_is_refused_until_the_files_have_it(
     foreign = written_here(NESTED_DEFAULTS)
     table = lake.register_table((namespace, "t"), moved_copy(foreign.directory, tmp_path / "t"))
     name = f"lake.{namespace}.t"
-    with pytest.raises(Exception, match=r"'place\.zip' has a default value and .*01-data\.parquet"):
+    with pytest.raises(Exception, match=r"'place\.zip' has a default value, and .*01-data\.parquet"):
         spark.table(name).collect()
     assert {row.id for row in spark.table(name).select("id").collect()} == {1, 3, 10, 11, 12}
     table.maintenance.compact()
