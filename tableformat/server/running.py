@@ -92,12 +92,18 @@ class Server:
 
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small answers at once only on sockets that name the protocol; others wait 40 ms for the client.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
     except OSError as error:
+        listener.close()
         raise StorageError(
             f"the server cannot listen on {host}:{port}: {error}. Choose another port; port 0 takes a free one."
         ) from error
+    return listener
 
 
 def serve(
