@@ -249,10 +249,9 @@ def _finish_pending(job: _Job) -> None:
     location = iceberg.metadata.properties.get(ERASURE_PENDING)
     if location is None:
         return
-    try:
-        data = read_bytes(iceberg.io, location)
-    except CorruptFileError:
+    if not exists(iceberg.io, location):
         return  # It is removed last, so nothing is left.
+    data = read_bytes(iceberg.io, location)
     former = parse_table_metadata(data, location, inflated_bytes_max(iceberg.io.properties))
     if former.table_uuid != iceberg.metadata.table_uuid:
         raise CorruptFileError(location, f"the property {ERASURE_PENDING} names metadata of another table.")

@@ -30,7 +30,7 @@ from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.properties import inflated_bytes_max
 from tableformat.storage.listing import list_files
 from tableformat.storage.location import one_spelling, place_of
-from tableformat.storage.storage import read_bytes
+from tableformat.storage.storage import exists, read_bytes
 
 _UNNAMED: Final = (
     "no metadata names this file, and it has a value of the scope: it is a leftover, or of a commit in progress. Run "
@@ -40,23 +40,22 @@ _UNNAMED: Final = (
 
 def named_in_order(metadata: TableMetadata, metadata_location: str, io: FileIO) -> list[tuple[str, ...]]:
     """MT-118: the files that metadata names, in the order in which they may be removed: the files that name others come
-    last. Files that are gone already are left out, with what only they name: it was removed before them."""
+    last. Files that are gone already are left out, with what only they name: it was removed before them. Raises
+    CorruptFileError for a file that exists and cannot be read, because the files that it names are then unknown."""
     content: dict[str, None] = {}
     manifests: dict[str, None] = {}
     lists = dict.fromkeys(snapshot.manifest_list for snapshot in metadata.snapshots)
     for location in lists:
-        try:
-            listed = decode_manifest_list(io, location)
-        except CorruptFileError:
+        if not exists(io, location):
             continue
+        listed = decode_manifest_list(io, location)
         for manifest in listed:
             if manifest.manifest_path in manifests:
                 continue
             manifests[manifest.manifest_path] = None
-            try:
-                entries = decode_manifest(io, manifest, metadata)
-            except CorruptFileError:
+            if not exists(io, manifest.manifest_path):
                 continue
+            entries = decode_manifest(io, manifest, metadata)
             content.update(dict.fromkeys(entry.file.file_path for entry in entries))
     content.update(
         dict.fromkeys(each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics))
@@ -78,8 +77,11 @@ def unnamed_traces(
             yield NotReached(location=directory, reason=f"its files cannot be listed: {error}")
             continue
         for file in listed:
-            if place_of(file.location) not in named and _has_scope(file.location, directory, io, scope):
-                yield NotReached(location=file.location, reason=_UNNAMED)
+            if place_of(file.location) in named:
+                continue
+            reason = _trace_in(file.location, directory, io, scope)
+            if reason is not None:
+                yield NotReached(location=file.location, reason=reason)
 
 
 def _directories(metadata: TableMetadata) -> Iterator[str]:
@@ -91,14 +93,22 @@ def _directories(metadata: TableMetadata) -> Iterator[str]:
             yield stated
 
 
-def _has_scope(location: str, root: str, io: FileIO, scope: ErasureScope) -> bool:
+def _trace_in(location: str, root: str, io: FileIO, scope: ErasureScope) -> str | None:
+    """Why the file is reported; None if it does not have the scope, or was removed in the meantime."""
     if scope.in_path(location.removeprefix(root)):
-        return True
+        return _UNNAMED
     try:
         data = read_bytes(io, location)
-        return any(_texts_have_scope(each, scope) for each in _decoded(data, location, io, scope))
-    except (CorruptFileError, OSError, ValueError, pa.ArrowException):
-        return False  # It was removed in the meantime, or is no file of a table.
+    except (CorruptFileError, OSError) as error:
+        return f"no metadata names this file, and it cannot be read: {error}" if exists(io, location) else None
+    try:
+        has_scope = any(_texts_have_scope(each, scope) for each in _decoded(data, location, io, scope))
+    except (CorruptFileError, ValueError, pa.ArrowException) as error:
+        # A torn file of a table. Its bytes are searched as those of a file of another kind.
+        if not scope.has_long_texts:
+            return f"no metadata names this file, and it cannot be decoded: {error}"
+        has_scope = scope.in_text(data.decode(errors="replace"))
+    return _UNNAMED if has_scope else None
 
 
 def _decoded(data: bytes, location: str, io: FileIO, scope: ErasureScope) -> Iterator[Any]:

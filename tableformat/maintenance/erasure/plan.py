@@ -13,11 +13,12 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot
-from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import AddSnapshotUpdate
 
 from tableformat.commit.change import TableChange
 from tableformat.commit.history_change import ERASED, ERASURE_PENDING
 from tableformat.commit.leftovers import remove_leftovers
+from tableformat.commit.metadata_commit import branch_at
 from tableformat.commit.metadata_update import apply_updates
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.deletes.positions import PositionSet
@@ -130,17 +131,7 @@ class TablePlanner:
         producer = SnapshotProducer(metadata, {ERASED: "true"})
         snapshot = producer.produce(view, TableChange(operation=Operation.REPLACE))
         self.history.locations += producer.written_locations
-        ref = metadata.refs[branch]
-        moved = SetSnapshotRefUpdate.model_validate(
-            {
-                "ref-name": branch,
-                "type": SnapshotRefType.BRANCH,
-                "snapshot-id": snapshot.snapshot_id,
-                "max-ref-age-ms": ref.max_ref_age_ms,
-                "max-snapshot-age-ms": ref.max_snapshot_age_ms,
-                "min-snapshots-to-keep": ref.min_snapshots_to_keep,
-            }
-        )
+        moved = branch_at(metadata, branch, snapshot.snapshot_id)
         return apply_updates(metadata, table.metadata_location, [AddSnapshotUpdate(snapshot=snapshot), moved])
 
     @property

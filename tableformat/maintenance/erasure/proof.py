@@ -27,7 +27,7 @@ from tableformat.metadata.partition_column import schemas_newest_first
 from tableformat.metadata.puffin import read_footer
 from tableformat.metadata.table_file import metadata_document
 from tableformat.properties import inflated_bytes_max
-from tableformat.storage.storage import read_bytes
+from tableformat.storage.storage import exists, read_bytes
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 
@@ -179,8 +179,10 @@ def _in_metadata(
     for location in (metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)):
         try:
             document = metadata_document(read_bytes(io, location), location, inflated_bytes_max(io.properties))
-        except CorruptFileError:
-            continue  # A file of the log that was removed.
+        except CorruptFileError as error:
+            if exists(io, location):
+                yield NotReached(location=location, reason=f"it cannot be read: {error}")
+            continue  # A commit in the meantime has removed a file of the log.
         for path in in_document(document, scope):
             yield NotReached(location=f"{location}#{path}", reason=_advice(path))
 

@@ -584,3 +584,17 @@ def test_range_deletes_without_rows_are_files_of_content(tmp_path):
     assert [each.content for each in live_deletes(table)] == [FileContent.EQUALITY_DELETES]
     erased(table, tmp_path)
     assert live_deletes(table) == []
+
+
+def test_torn_leftover_with_a_key_is_reported(tmp_path: Path) -> None:
+    """MT-118: a file that no reader can decode may still have the bytes of the key."""
+    table = people_table(tmp_path)
+    table.append(people((SENTINEL, 1), ("other", 1)))
+    torn = tmp_path / "lake" / "db" / "people" / "data" / "torn.parquet"
+    torn.write_bytes(b"PAR1" + SENTINEL.encode() + b"no footer")
+    certificate = table.maintenance.erase({"customer": SENTINEL})
+    assert not certificate.is_complete
+    (erasure,) = certificate.tables
+    assert [Path(each.location).name for each in erasure.not_reached] == ["torn.parquet"]
+    torn.unlink()
+    assert table.verify(erased=certificate).is_clean
