@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from tableformat.commit.metadata_commit import assert_ref, no_ref_came
+from tableformat.commit.metadata_commit import assert_ref, branch_at, no_ref_came
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_index import snapshot_by_id
@@ -70,7 +70,7 @@ def catalog_commit(
         return required, known
     head_is = assert_ref(MAIN_BRANCH, head_id)
     others = tuple(each for each in required if not _is_about_main(each))
-    return (*others, head_is), (_main_to(metadata, staged), *known)
+    return (*others, head_is), (branch_at(metadata, MAIN_BRANCH, staged.snapshot_id), *known)
 
 
 def check_requirements(metadata: TableMetadata, requirements: Sequence[TableRequirement]) -> None:
@@ -168,18 +168,3 @@ def _check_keeps_head(updates: Sequence[TableUpdate], head_id: int | None) -> No
 
 def _is_about_main(requirement: TableRequirement) -> TypeGuard[AssertRefSnapshotId]:
     return isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH
-
-
-def _main_to(metadata: TableMetadata, staged: Snapshot) -> SetSnapshotRefUpdate:
-    """`main` at the conversion of its head, with its retention settings."""
-    ref = metadata.refs[MAIN_BRANCH]
-    return SetSnapshotRefUpdate.model_validate(
-        {
-            "ref-name": MAIN_BRANCH,
-            "type": "branch",
-            "snapshot-id": staged.snapshot_id,
-            "max-ref-age-ms": ref.max_ref_age_ms,
-            "max-snapshot-age-ms": ref.max_snapshot_age_ms,
-            "min-snapshots-to-keep": ref.min_snapshots_to_keep,
-        }
-    )

@@ -30,7 +30,6 @@ from tableformat.maintenance.conversion.staged_conversion import (
 )
 from tableformat.maintenance.expiry.expire_snapshots import expire_snapshots
 from tableformat.metadata.snapshot_choice import view_at
-from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.staged_conversions import conversions_out_of_use, staged_conversions
 from tableformat.properties import may_remove_files, staged_max_age_ms
 from tableformat.server.served_metadata import ServedTable, served_table
@@ -47,9 +46,9 @@ class _TableState:
     """The state of one table in this server. The lock is held while a conversion runs."""
 
     lock: Lock = field(default_factory=Lock)
-    recent: ServedTable | None = None
-    recent_at: float = 0.0
-    """When the recent state was the head, by the monotonic clock, in seconds."""
+    recent: tuple[float, ServedTable | None] = (0.0, None)
+    """When the last served state was the head, by the monotonic clock in seconds, and that state. None after a commit,
+    until the table is loaded again."""
     converted: StagedConversion | None = None
     """The last conversion of this process, whose files the next one uses again."""
     name: Identifier | None = None
@@ -93,11 +92,14 @@ class ServedTables:
         not wait for a conversion at each commit.
         """
         table = self._catalog.load_table(identifier)
-        state = self._state(table)
-        state.recent, state.recent_at = None, time.monotonic()
+        self._forget_recent(table)
         if adds_snapshot:
             return self._plain(table)
         return self.load(identifier)
+
+    def committed(self, identifier: Identifier) -> None:
+        """A client has committed, and sees its commit from now on."""
+        self._forget_recent(self._catalog.load_table(identifier))
 
     def conversion_of(self, table: IcebergTable, snapshot: Snapshot) -> Snapshot:
         """The snapshot itself if no keyed delete is pending in it, or else its staged conversion. Moves the handle if
@@ -113,6 +115,7 @@ class ServedTables:
             staged = staged_conversions(newest.metadata).get(snapshot.snapshot_id)
             if staged is None:
                 staged = stage_conversion(newest, snapshot, state.converted).snapshot
+                state.name = newest.name()
             table.metadata, table.metadata_location = newest.metadata, newest.metadata_location
             return staged
 
@@ -176,31 +179,26 @@ class ServedTables:
 
     def _remember(self, table: IcebergTable, served: ServedTable, loaded_at: float) -> ServedTable:
         state = self._state(table)
-        if loaded_at >= state.recent_at:
-            state.recent, state.recent_at = served, loaded_at
+        if loaded_at >= state.recent[0]:
+            state.recent = loaded_at, served
         return served
 
+    def _forget_recent(self, table: IcebergTable) -> None:
+        self._state(table).recent = time.monotonic(), None
+
     def _recent(self, state: _TableState) -> ServedTable | None:
-        is_fresh = time.monotonic() - state.recent_at <= self._freshness_seconds
-        return state.recent if is_fresh and self._freshness_seconds > 0 else None
+        loaded_at, served = state.recent
+        is_fresh = time.monotonic() - loaded_at <= self._freshness_seconds
+        return served if is_fresh and self._freshness_seconds > 0 else None
 
     def _state(self, table: IcebergTable) -> _TableState:
         with self._states_lock:
             return self._states.setdefault(table.metadata.table_uuid, _TableState())
 
 
-def remove_out_of_use(table: IcebergTable) -> int:
-    """SV-8: remove the staged conversions that no reader needs, and the files that only they name. Returns the number
-    of removed snapshots."""
-    unused = _out_of_use(table)
-    if not unused:
-        return 0
-    removes_files = may_remove_files(table.metadata.properties)
-    result = expire_snapshots(table, snapshot_ids=unused, clean_expired_files=removes_files)
-    return result.expired_snapshots_count
-
-
-def _out_of_use(table: IcebergTable) -> frozenset[int]:
+def remove_out_of_use(table: IcebergTable) -> None:
+    """SV-8: remove the staged conversions that no reader needs, and the files that only they name."""
     metadata = table.metadata
     unused = conversions_out_of_use(metadata, time.time_ns() // 1_000_000, staged_max_age_ms(metadata.properties))
-    return frozenset(each for each in unused if snapshot_by_id(metadata, each) is not None)
+    if unused:
+        expire_snapshots(table, snapshot_ids=unused, clean_expired_files=may_remove_files(metadata.properties))

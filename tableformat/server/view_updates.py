@@ -13,11 +13,10 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.view.metadata import ViewHistoryEntry, ViewMetadata, ViewVersion
 
+from tableformat.catalogs.views.view_metadata import retained_versions
 from tableformat.errors import InvalidArgumentError
 
 _LAST_ADDED: Final = -1
-_HISTORY_SIZE: Final = "version.history.num-entries"
-_HISTORY_SIZE_DEFAULT: Final = 10
 
 
 def new_view(schema: Schema, version: Mapping[str, Any], properties: Mapping[str, str]) -> ViewMetadata:
@@ -59,7 +58,8 @@ def updated_view(metadata: ViewMetadata, updates: Sequence[Mapping[str, Any]]) -
         if update["action"] == "set-current-view-version":
             entry = {"version-id": pending.current_id, "timestamp-ms": time.time_ns() // 1_000_000}
             log.append(ViewHistoryEntry.model_validate(entry))
-    versions = _retained(pending.versions, pending.current_id, pending.properties)
+    current = next(version for version in pending.versions if version.version_id == pending.current_id)
+    versions = retained_versions(pending.versions, current, pending.properties)
     return metadata.model_copy(
         update={
             **pending.fields,
@@ -151,12 +151,3 @@ def _logged(log: Sequence[ViewHistoryEntry], versions: Sequence[ViewVersion]) ->
     known = {version.version_id for version in versions}
     gone = [place for place, entry in enumerate(log) if entry.version_id not in known]
     return list(log[gone[-1] + 1 :] if gone else log)
-
-
-def _retained(versions: Sequence[ViewVersion], current_id: int, properties: Mapping[str, str]) -> list[ViewVersion]:
-    text = properties.get(_HISTORY_SIZE, str(_HISTORY_SIZE_DEFAULT))
-    if not text.isdecimal() or int(text) < 1:
-        raise InvalidArgumentError(f"the property {_HISTORY_SIZE} must be a whole number from 1 on, not {text!r:.80}.")
-    newest = sorted(versions, key=lambda version: version.version_id, reverse=True)
-    kept = {version.version_id for version in newest[: int(text)]} | {current_id}
-    return [version for version in versions if version.version_id in kept]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from pyiceberg.catalog.rest.scan_planning import PlanTableScanRequest
@@ -26,17 +27,11 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.planner import plan_scan
 from tableformat.server.answers import json_answer, nothing
-from tableformat.server.context import ServerContext
+from tableformat.server.context import ServerContext, UnfetchedPlan
 from tableformat.server.requests import ApiRequest
 from tableformat.server.routes.route import Route
-from tableformat.storage.bounded_cache import BoundedCache
 
 _PAGE_TASKS: Final = 2_000
-_KEPT_TASKS: Final = 500_000
-_pages: Final[BoundedCache[str, Sequence[FileScanTask]]] = BoundedCache(_KEPT_TASKS)
-"""The tasks that a client has not fetched yet, by token. The oldest are dropped, and their clients plan again."""
-_views: Final[BoundedCache[str, SnapshotView]] = BoundedCache(1_000)
-"""The snapshots of these tasks, by token."""
 
 
 def _plan(server: ServerContext, request: ApiRequest) -> Response:
@@ -55,18 +50,16 @@ def _plan(server: ServerContext, request: ApiRequest) -> Response:
     view = view_at(table.metadata, table.io, converted.snapshot_id)
     # A filter whose names are in another case is applied by the client alone.
     where = asked.filter if asked.case_sensitive else None
-    plan_id = _token()
-    tasks = plan_scan(view, where).tasks
-    return json_answer({"status": "completed", "plan-id": plan_id, **_page(view, tasks, body.get("filter"))})
+    plan = UnfetchedPlan(view, plan_scan(view, where).tasks, body.get("filter"))
+    return json_answer({"status": "completed", "plan-id": _token(), **_page(server, plan)})
 
 
 def _tasks(server: ServerContext, request: ApiRequest) -> Response:
-    del server
     token = str(request.json()["plan-task"])
-    view, tasks = _views.get(token), _pages.get(token)
-    if view is None or tasks is None:
+    plan = server.plans.get(token)
+    if plan is None:
         raise NoSuchPlanTaskError(f"no plan task {token!r:.80}: plan the scan again")
-    return json_answer(_page(view, tasks, None))
+    return json_answer(_page(server, plan))
 
 
 def _cancel(server: ServerContext, request: ApiRequest) -> Response:
@@ -75,12 +68,13 @@ def _cancel(server: ServerContext, request: ApiRequest) -> Response:
     return nothing()
 
 
-def _page(view: SnapshotView, tasks: Sequence[FileScanTask], where: Any) -> dict[str, Any]:
+def _page(server: ServerContext, plan: UnfetchedPlan) -> dict[str, Any]:
     """The first tasks, and a token for the others."""
+    view = plan.view
     deletes: dict[tuple[str, int | None], int] = {}
     delete_files: list[dict[str, Any]] = []
     answered: list[dict[str, Any]] = []
-    for task in tasks[:_PAGE_TASKS]:
+    for task in plan.tasks[:_PAGE_TASKS]:
         references = []
         for delete in _row_deletes(task):
             key = (delete.file_path, delete.content_offset)
@@ -89,19 +83,18 @@ def _page(view: SnapshotView, tasks: Sequence[FileScanTask], where: Any) -> dict
                 delete_files.append(_delete_json(view, delete))
             references.append(deletes[key])
         described: dict[str, Any] = {"data-file": _data_json(view, task.data_file)}
-        if where is not None:
-            described["residual-filter"] = where
+        if plan.where is not None:
+            described["residual-filter"] = plan.where
         if references:
             described["delete-file-references"] = references
         answered.append(described)
     page: dict[str, Any] = {"file-scan-tasks": answered}
     if delete_files:
         page["delete-files"] = delete_files
-    if len(tasks) > _PAGE_TASKS:
+    rest = replace(plan, tasks=plan.tasks[_PAGE_TASKS:])
+    if rest.tasks:
         token = _token()
-        rest = tasks[_PAGE_TASKS:]
-        _pages.put(token, rest, len(rest))
-        _views.put(token, view, 1)
+        server.plans.put(token, rest, len(rest.tasks))
         page["plan-tasks"] = [token]
     return page
 

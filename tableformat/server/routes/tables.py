@@ -22,17 +22,14 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.reports.report import parse_report
 from tableformat.reports.reporting import send
 from tableformat.server.answers import json_answer, nothing, text_answer
-from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
 from tableformat.server.column_defaults import refuse_early_defaults, with_defaults_of
 from tableformat.server.context import ServerContext
 from tableformat.server.requests import ApiRequest, identifier_of, page_of
 from tableformat.server.routes.names import check_free, check_free_for
 from tableformat.server.routes.namespaces import check_exists
 from tableformat.server.routes.route import Route
+from tableformat.server.send_commits import send_commits
 from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
-
-_ATTEMPTS: Final = 8
-"""How often a commit is sent to the catalog while its requirements hold and other writers win the race."""
 
 
 def _list(server: ServerContext, request: ApiRequest) -> Response:
@@ -109,7 +106,7 @@ def _commit(server: ServerContext, request: ApiRequest) -> Response:
         _create_staged(server, identifier, commit)
         served = server.tables.load(identifier)
     else:
-        _send(server, identifier, commit)
+        send_commits(server.catalog.iceberg, [(identifier, commit)])
         adds = any(isinstance(each, AddSnapshotUpdate) for each in commit.updates)
         served = server.tables.after_commit(identifier, adds_snapshot=adds)
     return text_answer(table_result(served.text, served.metadata_location), {"ETag": served.etag})
@@ -119,22 +116,6 @@ def commit_request(identifier: Identifier, body: dict[str, Any]) -> CommitTableR
     """Parse the changes of one table. Raises a validation error for updates that this server does not know."""
     named = {"namespace": list(identifier[:-1]), "name": identifier[-1]}
     return CommitTableRequest.model_validate({**body, "identifier": named})
-
-
-def _send(server: ServerContext, identifier: Identifier, commit: CommitTableRequest) -> None:
-    """Commit the changes of a client. As long as its requirements hold, a lost race is retried here."""
-    backend = server.catalog.iceberg
-    for attempt in range(1, _ATTEMPTS + 1):
-        table = backend.load_table(identifier)
-        requirements, updates = catalog_commit(table.metadata, commit.requirements, commit.updates)
-        check_requirements(table.metadata, requirements)
-        try:
-            backend.commit_table(table, for_catalog(table, requirements), updates)
-        except CommitFailedException:
-            if attempt == _ATTEMPTS:
-                raise
-            continue
-        return
 
 
 def _create_staged(server: ServerContext, identifier: Identifier, commit: CommitTableRequest) -> None:

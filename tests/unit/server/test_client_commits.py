@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,22 @@ def test_files_of_an_expired_conversion_are_not_used_again(tmp_path: Path) -> No
     with client_of(table) as client:
         assert seen_by(client) == own_rows(table)
     assert table.maintenance.verify(deep=True).findings == ()
+
+
+def test_change_of_properties_beside_a_writer_is_retried_by_the_server(tmp_path: Path) -> None:
+    """SV-9: its requirements hold on every head, so no lost race reaches the client."""
+    table = orders(tmp_path)
+
+    def write() -> None:
+        for number in range(100, 130):
+            replace_message(table, number)
+
+    with client_of(table) as client, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        for number in range(10):
+            client.load_table("db.orders").transaction().set_properties(
+                {f"owner-{number}": "sales"}
+            ).commit_transaction()
+        writing.result()
+    properties = table.refresh().properties
+    assert [name for name in properties if name.startswith("owner-")] == [f"owner-{number}" for number in range(10)]

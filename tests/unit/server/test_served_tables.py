@@ -215,3 +215,18 @@ def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) ->
         answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json={"a": 1}, timeout=10)
         assert answer.status_code == 400
     assert len(reports) == 2
+
+
+def test_conversion_that_a_plan_staged_is_cleaned_up_too(tmp_path: Path) -> None:
+    table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
+    tables = ServedTables(table.iceberg.catalog, 0)
+    replace_message(table, 1)
+    handle = table.refresh().iceberg
+    source = handle.metadata.current_snapshot()
+    assert source is not None
+    staged = tables.conversion_of(handle, source)
+    assert source_of(staged) == source.snapshot_id
+    table.append(rows(("C", 1, "new")))
+    time.sleep(0.01)
+    tables.clean_up()
+    assert staged_conversions(table.refresh().iceberg.metadata) == {}
