@@ -32,9 +32,9 @@ _LAST_ADDED = -1
 def with_assigned_ids(metadata: TableMetadata, updates: Sequence[TableUpdate]) -> tuple[TableUpdate, ...]:
     """CP-92: the updates with ids as they are applied.
 
-    An added schema, spec or order that equals one of the table is left out, and its id is that of the table. Another
-    one keeps its id if the id is free, and gets the next one if not. The id -1, and the id with which one was added,
-    mean the one that was added. Raises InvalidArgumentError for -1 if none was added.
+    If the table already has an equal schema, spec or order, the update is left out and the existing id is used.
+    Otherwise the new object keeps its id if the id is free, and gets the next free id if not. Later updates may refer
+    to the new object by -1 or by the id in the request. Raises InvalidArgumentError for -1 without a new object.
     """
     return tuple(_assigned(metadata, updates))
 

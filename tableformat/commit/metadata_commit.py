@@ -9,12 +9,14 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import (
     AddSchemaUpdate,
     AssertLastAssignedFieldId,
     AssertRefSnapshotId,
     AssertTableUUID,
     SetPartitionStatisticsUpdate,
+    SetSnapshotRefUpdate,
     SetStatisticsUpdate,
     TableRequirement,
     TableUpdate,
@@ -122,6 +124,21 @@ def no_ref_came(table: Table) -> tuple[TableRequirement, ...]:
 def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
     """The requirement that a ref points to a snapshot, or, if None, that the ref does not exist."""
     return AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": snapshot_id})
+
+
+def branch_at(metadata: TableMetadata, name: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+    """The update that moves a branch to a snapshot and keeps its retention settings, or creates it."""
+    current = metadata.refs.get(name)
+    return SetSnapshotRefUpdate.model_validate(
+        {
+            "ref-name": name,
+            "type": SnapshotRefType.BRANCH,
+            "snapshot-id": snapshot_id,
+            "max-ref-age-ms": current.max_ref_age_ms if current is not None else None,
+            "max-snapshot-age-ms": current.max_snapshot_age_ms if current is not None else None,
+            "min-snapshots-to-keep": current.min_snapshots_to_keep if current is not None else None,
+        }
+    )
 
 
 def ids_of_schemas_are_free(

@@ -7,7 +7,6 @@ from typing import Final
 
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
@@ -16,7 +15,6 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
@@ -27,6 +25,7 @@ from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import AppliedBatch, BatchName, applied_batch, is_applied, remember_batch
+from tableformat.commit.metadata_commit import branch_at
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.publish_target import check_publish_target
@@ -220,7 +219,7 @@ class TablePart:
         base, change = planned.base, planned.change
         updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot)]
         if not self._is_staged:
-            updates.append(_move_ref(base, self._ref, snapshot))
+            updates.append(branch_at(base.metadata, self._ref, snapshot.snapshot_id))
         requirements = self._head_is(base)
         if has_partition_scoped_deletes(change, base):
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
@@ -290,21 +289,6 @@ def _unchanged(table: Table, base: SnapshotView, attempts: int) -> CommitOutcome
     if base.snapshot is None:
         return CommitOutcome(table, None, None, attempts, False, base=base)
     return CommitOutcome(table, base.snapshot.snapshot_id, base.snapshot.sequence_number, attempts, False, base=base)
-
-
-def _move_ref(base: SnapshotView, ref: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:
-    """The branch at its new head, with its retention settings."""
-    current = base.metadata.refs.get(ref)
-    return SetSnapshotRefUpdate.model_validate(
-        {
-            "ref-name": ref,
-            "type": SnapshotRefType.BRANCH,
-            "snapshot-id": snapshot.snapshot_id,
-            "max-ref-age-ms": current.max_ref_age_ms if current is not None else None,
-            "max-snapshot-age-ms": current.max_snapshot_age_ms if current is not None else None,
-            "min-snapshots-to-keep": current.min_snapshots_to_keep if current is not None else None,
-        }
-    )
 
 
 def _at(table: Table, metadata: TableMetadata, metadata_location: str) -> Table:

@@ -11,6 +11,9 @@ from typing import Final
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
+
 CONVERTED_FROM: Final = "tableformat.converted-from"
 """Summary: the id of the snapshot whose conversion this one is (SV-2)."""
 STAGED_AT_MS: Final = "tableformat.staged-at-ms"
@@ -39,7 +42,8 @@ def conversions_out_of_use(metadata: TableMetadata, now_ms: int, max_age_ms: int
     A conversion is in use while its source is the head of a ref. Afterwards it stays for `max_age_ms`, because a reader
     may have begun to read it. A conversion that a ref reaches is part of the history and is never returned.
     """
-    reached = _reached(metadata)
+    heads_of_refs = [snapshot_by_id(metadata, ref.snapshot_id) for ref in metadata.refs.values()]
+    reached = {snapshot.snapshot_id for head in heads_of_refs for snapshot in ancestors(metadata, head)}
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     children = _first_child_times(metadata.snapshots)
     unused = set()
@@ -52,17 +56,6 @@ def conversions_out_of_use(metadata: TableMetadata, now_ms: int, max_age_ms: int
         if last_used_ms < now_ms - max_age_ms:
             unused.add(snapshot.snapshot_id)
     return frozenset(unused)
-
-
-def _reached(metadata: TableMetadata) -> set[int]:
-    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    reached: set[int] = set()
-    for ref in metadata.refs.values():
-        snapshot = by_id.get(ref.snapshot_id)
-        while snapshot is not None and snapshot.snapshot_id not in reached:
-            reached.add(snapshot.snapshot_id)
-            snapshot = by_id.get(snapshot.parent_snapshot_id or 0)
-    return reached
 
 
 def _first_child_times(snapshots: Sequence[Snapshot]) -> dict[int, int]:

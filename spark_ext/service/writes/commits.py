@@ -82,9 +82,9 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
     """Commit an append or an overwrite. A repeated call with the same application and batch id commits nothing.
 
     ST-2: `reads` are the predicates of the statement's scans of this table. An append without `reads` read nothing and
-    cannot conflict. An overwrite, and an append with `reads`, was planned on the snapshot that the statement reads:
-    `pin`, or the current snapshot if there is no pin, as in a stream. Rows that others have added after that snapshot
-    conflict if the statement would have read or replaced them.
+    cannot conflict. An overwrite, or an append with `reads`, was planned on the snapshot that the statement reads.
+    This is `pin`; without a pin, as in a stream, it is the current snapshot. Rows that others have added after that
+    snapshot conflict if the statement would have read or replaced them.
     """
     arguments = request.arguments
     target, mode, pin = WriteTarget.from_json(arguments["target"]), arguments["mode"], arguments.get("pin")

@@ -85,7 +85,7 @@ def replaced_metadata(
     log = list(metadata.version_log)
     if version.version_id != metadata.current_version_id:
         log.append(_logged(version, made.timestamp_ms))
-    versions = _retained([*metadata.versions, *([made] if version is made else [])], version, properties)
+    versions = retained_versions([*metadata.versions, *([made] if version is made else [])], version, properties)
     known = {each.version_id for each in versions}
     first = next((place + 1 for place in reversed(range(len(log))) if log[place].version_id not in known), 0)
     return metadata.model_copy(
@@ -154,7 +154,7 @@ def _is_same(version: ViewVersion, made: ViewVersion) -> bool:
     return version.model_copy(update=of_now) == made
 
 
-def _retained(
+def retained_versions(
     versions: Sequence[ViewVersion], current: ViewVersion, properties: Mapping[str, str]
 ) -> list[ViewVersion]:
     """The newest versions, as many as the view's property allows, including the current one."""
