@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tableformat.cli.cancellation import run_cancellable
 from tableformat.cli.options import (
     AsOfOption,
     BranchOption,
@@ -88,7 +89,7 @@ def query(
     with session.catalog() as catalog, duckdb_connection() as connection:
         attach_as_default(connection, catalog, **state)
         try:
-            _run(connection, sql, session.output, wanted)
+            run_cancellable(connection, lambda: _run(connection, sql, session.output, wanted))
         except duckdb.Error as error:
             raise QueryFailedError(_one_line(error)) from error
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tableformat.cli.cancellation import run_cancellable
 from tableformat.cli.output import Output
 from tableformat.cli.session import Session
 from tableformat.cli.shell_commands import CANCELLED, COMMANDS, HELP
@@ -84,22 +85,10 @@ class Shell:
         import duckdb
 
         try:
-            return self._run(text)
+            return run_cancellable(self.connection, lambda: self._run(text))
         except KeyboardInterrupt:
             if not self.is_interactive:
                 raise
-            self.connection.interrupt()
-            self.output.note("Cancelled.")
-        except duckdb.InterruptException:
-            if not self.is_interactive:
-                raise KeyboardInterrupt from None
-            self.output.note("Cancelled.")
-        except RuntimeError as error:
-            # DuckDB's Python client raises this for Ctrl-C in a statement that it runs at once.
-            if str(error) != "Query interrupted":
-                raise
-            if not self.is_interactive:
-                raise KeyboardInterrupt from error
             self.output.note("Cancelled.")
         except (duckdb.Error, TableFormatError, OSError, MemoryError) as error:
             if not self.is_interactive:

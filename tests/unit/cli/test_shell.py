@@ -193,6 +193,27 @@ def test_mistake_is_pointed_at_and_the_shell_goes_on(lake: Lake, tmp_path: Path)
         assert terminal.process.wait(30) == 0
 
 
+ENDLESS = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+
+
+def test_ctrl_c_ends_a_script(lake: Lake) -> None:
+    command = [sys.executable, "-m", "tableformat", "--catalog", str(lake.directory), "shell", "--mode", "csv"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"SELECT 'underway' AS begun;\n{ENDLESS};\n".encode())
+            process.stdin.flush()
+            assert [process.stdout.readline() for _ in range(2)] == [b"begun\n", b"underway\n"]
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert b"interrupted" in told
+
+
 def test_ctrl_c_cancels_the_statement(lake: Lake, tmp_path: Path) -> None:
     with at_terminal(lake, tmp_path / "state") as terminal:
         terminal.expect("tableformat>")
@@ -200,9 +221,9 @@ def test_ctrl_c_cancels_the_statement(lake: Lake, tmp_path: Path) -> None:
         terminal.expect(r"\.\.\.>")
         terminal.send("\x03")
         terminal.expect("tableformat>")
-        terminal.send("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b;\r")
-        terminal.expect("range")
-        time.sleep(3)
+        terminal.send(f"SELECT 'under' || 'way'; {ENDLESS};\r")
+        terminal.expect("underway")
+        time.sleep(1)
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.expect("Cancelled")
         terminal.expect("tableformat>")
