@@ -79,8 +79,8 @@ SHRINKING_SECONDS: Final = 20
 example database keeps the smallest example so far, and the next run continues from it."""
 assert engine.MAX_SHRINKING_SECONDS >= SHRINKING_SECONDS  # equal where one process loads this twice, as mutmut does
 engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
-settings.register_profile("ci", max_examples=30, derandomize=True, **_COMMON)
-settings.register_profile("dev", max_examples=30 if "TABLEFORMAT_MAKE_TEST" in os.environ else 50, **_COMMON)
+settings.register_profile("ci", max_examples=20, derandomize=True, **_COMMON)
+settings.register_profile("dev", max_examples=20 if "TABLEFORMAT_MAKE_TEST" in os.environ else 50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
 # One of many rounds of `make soak`, each with its own seed; failures are repeated by seed.
 settings.register_profile("round", max_examples=int(os.environ.get("SOAK_EXAMPLES", "100")), database=None, **_COMMON)

@@ -72,7 +72,7 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor's process in /proc")
 def test_workers_end_with_their_executor_and_the_task_runs_again(java: None, tmp_path: Path) -> None:
     """MT-61"""
