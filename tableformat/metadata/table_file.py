@@ -22,6 +22,7 @@ from tableformat.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from tableformat.metadata.growing_lists import parse_metadata
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.properties import INFLATED_BYTES_MAX_DEFAULT, inflated_bytes_max, options_of_table
 from tableformat.storage import storage
@@ -68,7 +69,7 @@ def quickly_parsed(io: FileIO, location: str) -> TableMetadata:
     data = storage.read_bytes(io, location)
     try:
         text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
-        return TableMetadataUtil.parse_raw(text.decode())
+        return parse_metadata(text)
     except (exceptions.ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         # This parser is slower, but its errors describe the problem.
         parse_table_metadata(data, location, inflated_bytes_max(io.properties))

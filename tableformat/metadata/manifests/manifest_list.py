@@ -43,12 +43,15 @@ from tableformat.storage.side_by_side import WriteBytes
 CACHED_MANIFESTS: Final = 200_000
 _ENCODED_RECORDS: Final = 10_000
 """The number of cached manifests, of a few hundred bytes each."""
+_DECODED_RECORDS: Final = 10_000
 
 _PARENT: Final = "parent-snapshot-id"
 """A key of the header; its value is the text `null` if there is no parent."""
 
 _CONTENTS: Final = {int(content): content for content in ManifestContent}
 _cache: Final[BoundedCache[str, tuple[ManifestFile, ...]]] = BoundedCache(CACHED_MANIFESTS)
+_decoded: Final[BoundedCache[str, tuple[Mapping[str, Any], ManifestFile]]] = BoundedCache(_DECODED_RECORDS)
+"""The last record of each manifest, by its path, because the next list repeats most records."""
 
 
 def manifests_of(view: SnapshotView) -> tuple[ManifestFile, ...]:
@@ -77,7 +80,7 @@ def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     container = read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     records = decode_records(container, layout_of(container).codec)
     try:
-        return tuple(_manifest_file(io, record, location) for record in records)
+        return tuple(_known_or_decoded(io, record, location) for record in records)
     except DECODING_ERRORS as error:
         raise_unless_damage(location, error)
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
@@ -242,6 +245,15 @@ def _summary_record(summary: PartitionFieldSummary) -> dict[str, Any]:
         "lower_bound": summary.lower_bound,
         "upper_bound": summary.upper_bound,
     }
+
+
+def _known_or_decoded(io: FileIO, record: Mapping[str, Any], location: str) -> ManifestFile:
+    known = _decoded.get(record["manifest_path"])
+    if known is not None and known[0] == record:
+        return known[1]
+    manifest = _manifest_file(io, record, location)
+    _decoded.put(manifest.manifest_path, (record, manifest), 1)
+    return manifest
 
 
 def _manifest_file(io: FileIO, record: Mapping[str, Any], location: str) -> ManifestFile:
