@@ -42,7 +42,12 @@ from tableformat.catalogs.database_errors import file_of, sqlite_error, type_dat
 from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
-from tableformat.catalogs.metastore_metadata import created_table, next_metadata_location, write_metadata
+from tableformat.catalogs.metastore_metadata import (
+    CACHED_SNAPSHOTS,
+    created_table,
+    next_metadata_location,
+    write_metadata,
+)
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.next_version import NextVersion, on_newest, removing_what_is_not_named
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
@@ -81,8 +86,6 @@ BOUNDED_METADATA: Final = {
 _TYPE_COLUMN: Final = "iceberg_type"
 _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
-_CACHED_SNAPSHOTS: Final = 20_000
-"""Size of the cache of parsed metadata, counted in snapshots."""
 
 accept_every_blob_type()
 
@@ -137,7 +140,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     def _forget_file(self) -> None:
         """Drop everything that was cached, because it belongs to another lake (LK-28)."""
-        self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
+        self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(CACHED_SNAPSHOTS)
         self._place: LakePlace | None = None
         self._found_version: str | None = None
         self.__dict__.pop("_select_location", None)

@@ -1,7 +1,8 @@
 """The metadata files that a catalog of PyIceberg writes in this process: SQL, Glue, Hive, DynamoDB.
 
 PyIceberg 0.12 builds and writes metadata up to format version 2. These functions take the place of its methods, so that
-every such catalog has version 3 (LK-11), and so that a commit copies no metadata.
+every such catalog has version 3 (LK-11), and so that a commit copies no metadata. An SQL catalog also reads them here,
+so that it parses each file once and only what is new in it (decision 67).
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import uuid
 from functools import partial
 from typing import Final
 
-from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -26,10 +29,14 @@ from tableformat.commit.metadata_update import (
     with_fields_of_version_1,
 )
 from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.table_file import quickly_parsed
 from tableformat.properties import is_synced
+from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.storage import sync_files, write_bytes
 
+CACHED_SNAPSHOTS: Final = 20_000
+"""Size of a catalog's cache of parsed metadata, counted in snapshots."""
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 
 
@@ -41,9 +48,48 @@ def write_every_version(catalog: object) -> None:
         return
     catalog._update_and_stage_table = partial(_updated_table, catalog)  # type: ignore[method-assign]
     catalog._write_metadata = write_metadata  # type: ignore[method-assign]
+    if isinstance(catalog, SqlCatalog):
+        files = _ParsedFiles(catalog)
+        catalog._write_metadata = files.write  # type: ignore[method-assign]
+        catalog._convert_orm_to_iceberg = files.table_of  # type: ignore[method-assign]
     if hasattr(catalog, "_write_metadata_no_exist_check"):
         # Glue calls it for tables in S3 Tables, where no file can be overwritten.
         catalog._write_metadata_no_exist_check = write_metadata
+
+
+class _ParsedFiles:
+    """The metadata files of an SQL catalog that this process has read or written. They are immutable, so none is parsed
+    twice."""
+
+    def __init__(self, catalog: SqlCatalog) -> None:
+        self._catalog = catalog
+        self._parsed: BoundedCache[str, TableMetadata] = BoundedCache(CACHED_SNAPSHOTS)
+
+    def write(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        """Write a metadata file."""
+        write_metadata(metadata, io, metadata_path)
+        self._remember(metadata_path, metadata)
+
+    def table_of(self, orm_table: IcebergTables) -> Table:
+        """The table of a row of the catalog. Raises NoSuchTableError for a row without a metadata file, and the errors
+        of `parse_table_metadata`."""
+        location = orm_table.metadata_location
+        if not location:
+            raise NoSuchTableError(f"Table does not exist: {orm_table.table_namespace}.{orm_table.table_name}")
+        metadata = self._parsed.get(location)
+        if metadata is None:
+            metadata = quickly_parsed(self._catalog._load_file_io(location=location), location)
+            self._remember(location, metadata)
+        return Table(
+            identifier=(*Catalog.identifier_to_tuple(orm_table.table_namespace), orm_table.table_name),
+            metadata=metadata,
+            metadata_location=location,
+            io=self._catalog._load_file_io(metadata.properties, location),
+            catalog=self._catalog,
+        )
+
+    def _remember(self, location: str, metadata: TableMetadata) -> None:
+        self._parsed.put(location, metadata, len(metadata.snapshots) + 1)
 
 
 def created_table(
