@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from fault_proxy import Fault, FaultProxy
 from hypothesis import settings
+from long_forms import crossed, every_other
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3RetryStrategy
 from soak_figures import count, soak_seed
 from test_object_store import FILE_IOS, make_few_attempts, s3_options  # noqa: F401 - the fixture
@@ -198,7 +199,7 @@ def test_a_store_that_fails_changes_all_or_nothing(
     print(f"\n{CASES} faults, seed {SEED}: {file_io.rsplit('.', 1)[1]}, 0 violations")
 
 
-@pytest.mark.parametrize("file_io", FILE_IOS)
+@pytest.mark.parametrize("file_io", every_other(FILE_IOS))
 def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path, file_io: str) -> None:
     """Every file is sent with a checksum, so the store rejects it, and nothing is changed."""
     world = World(proxy, tmp_path, f"refused-{file_io.rsplit('.', 1)[1].lower()}", file_io)
@@ -214,8 +215,7 @@ def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path
     assert proxy.unchecked_uploads == []
 
 
-@pytest.mark.parametrize("verb", ["append", "delete by scan"])
-@pytest.mark.parametrize("file_io", FILE_IOS)
+@pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["append", "delete by scan"]))
 def test_a_bit_flipped_on_the_way_to_a_store_that_compares_no_checksums(
     proxy: FaultProxy, tmp_path: Path, file_io: str, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
