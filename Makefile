@@ -60,7 +60,7 @@ help:
 	@echo "make soak-story   two streams that are killed, jobs and a consumer on one table, for SOAK_MINUTES (30)"
 	@echo "make site         the guide in build/site; ten seconds"
 	@echo "make docs         the same, and every block of the guide is run"
-	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
+	@echo "make corpus       what other readers make of specs/corpus, measured anew: docs/reference/reader-matrix.md"
 	@echo "make foreign-tables  tests/foreign/tables, written again by Iceberg's Java library; needs Maven and a JDK"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
@@ -293,8 +293,8 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.
 		--reader 'trino=env TRINO_HOME=build/trino .venv-trino/bin/python {readers}/read_tables.py trino' \
 		--reader 'clickhouse=.venv-clickhouse/bin/python {readers}/read_tables.py chdb' \
 		--reader 'polars-iceberg=env POLARS_ICEBERG_PLANNER=plugin .venv-polars-iceberg/bin/python {readers}/read_tables.py polars' \
-		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
-	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
+		> docs/reference/reader-matrix.md.tmp || [ -s docs/reference/reader-matrix.md.tmp ]
+	mv docs/reference/reader-matrix.md.tmp docs/reference/reader-matrix.md
 
 # The tables state the directory where they are written. The directory is removed, because a reader would find the tables there.
 FOREIGN := /tmp/foreign-tables

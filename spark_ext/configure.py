@@ -18,7 +18,7 @@ CATALOG_CLASS: Final = "tableformat.spark.LakeCatalog"
 _JARS: Final = "spark.jars"
 SQL_EXTENSIONS: Final = "spark.sql.extensions"
 SQL_EXTENSION_CLASS: Final = "tableformat.spark.SqlExtensions"
-"""Statements that Spark's grammar lacks (specs/spark-sql.md)."""
+"""Statements that Spark's grammar lacks (docs/reference/spark-sql.md)."""
 
 
 def configure(
@@ -54,7 +54,7 @@ def attach(
     """Add a catalog to a running session, classic or Connect. Takes the arguments of `configure`.
 
     The jar matches the running Spark, which may have a different version than the installed one. Spark loads SQL
-    extensions only when a session starts, so the statements of specs/spark-sql.md are not added.
+    extensions only when a session starts, so the statements of docs/reference/spark-sql.md are not added.
     """
     jar = str(catalog_jar(spark.version)).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"ADD JAR '{jar}'")

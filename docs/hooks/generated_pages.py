@@ -1,4 +1,4 @@
-"""Pages that are made when the guide is built: the command line, the properties, the specification, the pictures."""
+"""Pages that are made when the guide is built: the command line, the specification, the pictures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ import typer.main
 from mkdocs.structure.files import File, Files
 
 import tableformat as tf
-from tableformat import properties
 from tableformat.cli.main import app
-from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind
 
 ROOT: Final = Path(__file__).parents[2]
 SPECS: Final = ROOT / "specs"
@@ -43,7 +41,6 @@ def generated() -> Mapping[str, str]:
     """Content by path below `docs`."""
     return {
         "reference/cli.md": command_line(),
-        "reference/properties.md": table_properties(),
         **dict(specification()),
         **pictures(),
     }
@@ -87,46 +84,6 @@ def cell(text: str) -> str:
 
 
 # -- properties --------------------------------------------------------------------------------------------------------
-
-
-def table_properties() -> str:
-    stated = stated_properties()
-    honoured = {name: each.values for name, each in ICEBERG_PROPERTIES.items() if each.effect is Effect.HONOURED}
-    known = properties._OURS | properties._ELSEWHERE | honoured
-    lines = [
-        "# Table properties",
-        "",
-        "Set with `create_table(properties=...)`, `table.set_properties(...)`, Spark's `TBLPROPERTIES`.",
-        "A name in `write.`, `read.`, `commit.` or `tableformat.` that nobody defined is refused with the nearest one.",
-        "",
-        "## Read by this library",
-        "",
-        "| property | values | default | what it does |",
-        "|---|---|---|---|",
-    ]
-    for name in sorted({*stated, *known}):
-        default, text = stated.get(name, ("", "as Iceberg defines it"))
-        values = values_text(known[name]) if name in known else "any text"
-        lines.append(f"| `{name}` | {values} | {default} | {text} |")
-    kept = "Iceberg defines them, other engines go by them, and they are kept; setting one warns."
-    lines += ["", "## Accepted without effect", "", kept, ""]
-    lines += [f"- `{name}`" for name, each in sorted(ICEBERG_PROPERTIES.items()) if each.effect is Effect.NONE]
-    return "\n".join(lines) + "\n"
-
-
-def stated_properties() -> dict[str, tuple[str, str]]:
-    """Default and meaning of each property that the specification explains."""
-    text = (SPECS / "format.md").read_text().partition("### Properties")[2].partition("\n#")[0]
-    rows = re.findall(r"(?m)^\| `([^`]+)` \| (.*?) ?\| (.*) \|$", text)
-    return {name: (default, LINK.sub(to_specification, meaning)) for name, default, meaning in rows}
-
-
-def to_specification(found: re.Match[str]) -> str:
-    return f"[{found[1]}](../specification/{found[2]}{found[3] or ''})"
-
-
-def values_text(values: Any) -> str:
-    return values.value if isinstance(values, ValueKind) else ", ".join(f"`{value}`" for value in values)
 
 
 # -- the specification -------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def check(
         typer.Option(
             metavar="[NAME=]COMMAND",
             help="A command that gets paths of metadata files and prints a line of JSON for each "
-            "(specs/corpus/README.md). {readers} in the command is the directory of the included readers. "
+            "(page 'Test a reader' of the guide). {readers} in the command is the directory of the included readers. "
             "tableformat, pyiceberg and polars need no command. Repeatable.",
         ),
     ] = None,

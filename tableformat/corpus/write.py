@@ -55,7 +55,7 @@ class WrittenCase:
     columns: Mapping[str, Any]
     """Iceberg type by name, in the order of the final schema."""
     rows: tuple[tuple[Any, ...], ...] | None
-    """In the form of specs/corpus/README.md, in any order; None if a reader has to refuse the table."""
+    """In the form of docs/reference/corpus.md, in any order; None if a reader has to refuse the table."""
 
     def to_dict(self, directory: Path) -> dict[str, Any]:
         return {

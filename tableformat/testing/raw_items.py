@@ -1,4 +1,4 @@
-"""The entries of a "raw" step: hand-made files, as described in `specs/corpus/README.md`.
+"""The entries of a "raw" step: hand-made files, as described in `docs/reference/corpus.md`.
 
 {"data": rows, "as": name}                       rows in this order, no sort marker; `name` names the file too
 {"again": name}                                  the same data file again, like a retry of its commit

@@ -10,7 +10,7 @@
     built.table.scan().count()                       0
     built.rows("first")                              the rows of the snapshot of that step
 
-Every step is one snapshot, or one commit of metadata. All steps are described in `specs/corpus/README.md`.
+Every step is one snapshot, or one commit of metadata. All steps are described in `docs/reference/corpus.md`.
 """
 
 from __future__ import annotations

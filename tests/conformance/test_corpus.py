@@ -1,7 +1,7 @@
 """The corpus of the specification: every case through every entry point of the library, and against the in-memory
 table.
 
-The cases define what is correct. `specs/corpus/README.md` explains the fields of a case.
+The cases define what is correct. `docs/reference/corpus.md` explains the fields of a case.
 """
 
 from __future__ import annotations

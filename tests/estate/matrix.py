@@ -33,7 +33,7 @@ COUNTED: Final = frozenset({FLINK_JOBS, FLINK_READERS})
 HEADER: Final = """# What was seen on which catalog
 
 Written by the tests of `make test-estate` out of what has passed, nothing of it by hand. What each catalog takes and
-how it is opened is in [the specification](../specification/lakes.md#catalogs). A dash: not measured there.
+how it is opened is in [the catalogs](catalogs.md). A dash: not measured there.
 
 {versions}.
 """

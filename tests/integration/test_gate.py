@@ -1,6 +1,6 @@
 """The answers of readers without range deletes for our tables: measured, and compared with the specification.
 
-The expected answers are in `specs/iceberg-compatibility.json`, and as tables in `specs/iceberg-compatibility.md`.
+The expected answers are in `iceberg_compatibility.json`, and as tables in `docs/reference/iceberg-compatibility.md`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from tableformat.storage.location import local_path
 
 pytestmark = pytest.mark.slow
 
-SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
-STATED: Final[dict[str, dict[str, dict[str, Any]]]] = json.loads((SPECS / "iceberg-compatibility.json").read_text())
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "iceberg-compatibility.md"
+STATED: Final[dict[str, dict[str, dict[str, Any]]]] = json.loads(
+    Path(__file__).with_name("iceberg_compatibility.json").read_text()
+)
 SCHEMA: Final = pa.schema(
     [
         pa.field("id1", pa.string(), nullable=False),
@@ -335,7 +337,7 @@ def test_rows_that_pyiceberg_appends_beside_a_range_delete_stay_visible(tmp_path
 
 @pytest.mark.parametrize(("group", "first_column"), [("tables", "table"), ("encodings", "range deletes marked by")])
 def test_document_shows_what_is_stated(group: str, first_column: str) -> None:
-    assert _markdown_table(group, first_column) in (SPECS / "iceberg-compatibility.md").read_text()
+    assert _markdown_table(group, first_column) in PAGE.read_text()
 
 
 def _markdown_table(group: str, first_column: str) -> str:

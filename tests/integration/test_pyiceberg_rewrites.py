@@ -57,8 +57,8 @@ def rewritten(table: tf.Table, rewrite: str) -> list[tuple[object, ...]]:
 def test_pyiceberg_brings_back_rows_of_equality_deletes_that_its_filter_rules_out(
     tmp_path: Path, verb: str, rewrite: str
 ) -> None:
-    """A bug of PyIceberg 0.12 (specs/iceberg-compatibility.md). If this test fails because (2, 'old') is missing,
-    PyIceberg has fixed it: remove the warnings from the guide."""
+    """A bug of PyIceberg 0.12 (docs/reference/iceberg-compatibility.md). If this test fails because (2, 'old') is
+    missing, PyIceberg has fixed it: remove the warnings from the guide."""
     rows = rewritten(changed_table(tmp_path, verb), rewrite)
     assert (2, "old") in rows
 
@@ -99,7 +99,7 @@ def test_pyiceberg_writes_no_manifests_of_version_3(tmp_path: Path) -> None:
 
 
 def test_pyiceberg_adds_a_file_with_a_null_to_the_partition_of_its_values(tmp_path: Path) -> None:
-    """LK-10: a bug of PyIceberg 0.12 (specs/iceberg-compatibility.md); this library rejects such a file, and
+    """LK-10: a bug of PyIceberg 0.12 (docs/reference/iceberg-compatibility.md); this library rejects such a file, and
     verification reports it."""
     schema = pa.schema([("p", pa.string())])
     pq.write_table(pa.table({"p": ["a", None]}, schema=schema), tmp_path / "added.parquet")

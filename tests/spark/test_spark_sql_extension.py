@@ -1,4 +1,4 @@
-"""Statements of the SQL extension (specs/spark-sql.md), which Spark's own grammar does not have."""
+"""Statements of the SQL extension (docs/reference/spark-sql.md), which Spark's own grammar does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg views in the catalog, through Spark's own statements (specs/spark-sql.md)."""
+"""Iceberg views in the catalog, through Spark's own statements (docs/reference/spark-sql.md)."""
 
 from __future__ import annotations
 

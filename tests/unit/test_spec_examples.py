@@ -40,6 +40,7 @@ from tableformat.keys.sort_marker import marker_bytes, sorted_by
 from tableformat.parquet.parquet_file import plain_parquet
 
 SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
+PROPERTIES: Final = SPECS.parent / "docs" / "reference" / "properties.md"
 DOCUMENTS: Final = sorted(path.relative_to(SPECS).as_posix() for path in SPECS.rglob("*.md"))
 
 _STRING, _INT, _LONG, _DOUBLE = StringType(), IntegerType(), LongType(), DoubleType()
@@ -152,7 +153,7 @@ def test_sort_marker_is_the_one_that_the_format_states() -> None:
 
 
 def test_properties_table_has_every_property_of_the_code_with_its_default() -> None:
-    document, _, _ = _text("format.md").partition("## Properties that are set")
+    document, _, _ = PROPERTIES.read_text().partition("## Properties of Iceberg")
     rows = re.findall(r"^\| `([a-z.-]+[a-z])(?:\.<.*?>)?` \|\s*`?([^|`]*?)`?\s*\|", document, re.M)
     stated = {name: default.strip() for name, default in rows}
     names = {
@@ -167,7 +168,7 @@ def test_properties_table_has_every_property_of_the_code_with_its_default() -> N
 
 def test_table_of_icebergs_properties_says_what_the_code_does() -> None:
     """FM-25."""
-    _, _, section = _text("format.md").partition("## Properties that are set")
+    _, _, section = PROPERTIES.read_text().partition("## Properties of Iceberg")
     rows = re.findall(r"^\| `([a-z.-]+?)(?:<column>)?` \| (.*?) \| (.*?) \|$", section, re.M)
     made = [(known.name, _values_told(known.values), _effect_told(known)) for known in ICEBERG_PROPERTIES.values()]
     assert rows == made

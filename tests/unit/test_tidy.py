@@ -18,7 +18,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 CODE = [*LIBRARY, *SPARK]
 SPECS = sorted((ROOT / "specs").rglob("*.md"))
 SPECS_INDEX = ROOT / "specs" / "README.md"
-DOCUMENTS = [*SPECS, *sorted(ROOT.glob("*.md"))]
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
+"""Pages of the guide, of which some define rules: those of Spark and of catalogs."""
+DOCUMENTS = [*SPECS, *REFERENCE, *sorted(ROOT.glob("*.md"))]
 
 MODULE_LINES_MAX = 500
 TEST_LINES_MAX = 600
@@ -227,7 +229,7 @@ def test_test_files_have_names_of_their_own() -> None:
 
 def defined_rules() -> Counter[str]:
     """Rules by their definitions: a heading, or a paragraph that begins with the id in bold."""
-    return Counter(rule for path in SPECS for rule in DEFINITION.findall(path.read_text()))
+    return Counter(rule for path in [*SPECS, *REFERENCE] for rule in DEFINITION.findall(path.read_text()))
 
 
 def cited_rules(paths: list[Path]) -> set[str]:
@@ -297,14 +299,16 @@ def test_no_property_is_computed_under_a_lock_of_all_objects() -> None:
 
 def test_every_document_of_rules_is_in_the_index_with_its_ids() -> None:
     """`specs/README.md` lists the ids of each document: "FM-1 to FM-24"."""
-    stated = dict(re.findall(r"(?m)^\| \[([\w.-]+\.md)\]\([^)]*\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))
-    for path in sorted(SPECS_INDEX.parent.glob("*.md")):
+    stated = dict(re.findall(r"(?m)^\| \[[^\]]+\]\(([\w./-]+\.md)\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))
+    for path in [*sorted(SPECS_INDEX.parent.glob("*.md")), *REFERENCE]:
         numbers = sorted(
             (rule.partition("-")[0], int(rule.partition("-")[2])) for rule in DEFINITION.findall(path.read_text())
         )
-        if numbers:
-            (kind, lowest), (_, highest) = numbers[0], numbers[-1]
-            assert stated[path.name] == f"{kind}-{lowest} to {kind}-{highest}"
+        by_kind = {kind: [number for each, number in numbers if each == kind] for kind, _ in numbers}
+        if by_kind:
+            name = path.name if path in SPECS else f"../docs/reference/{path.name}"
+            ranges = [f"{kind}-{found[0]} to {kind}-{found[-1]}" for kind, found in by_kind.items()]
+            assert stated[name] == ", ".join(ranges)
 
 
 def cited_decisions(text: str) -> set[int]:

@@ -1,1 +1,1 @@
-"""Statements of the SQL extension, parsed by the Java side: one function for each statement (specs/spark-sql.md)."""
+"""Statements of the SQL extension (docs/reference/spark-sql.md), parsed by the Java side: one function for each."""

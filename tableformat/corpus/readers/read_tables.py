@@ -3,7 +3,7 @@
     python read_tables.py pyiceberg METADATA.json ...
 
 It runs in any environment that has the library, and imports nothing else. The form of a line is described in
-specs/corpus/README.md, "Readers".
+docs/reference/corpus.md.
 """
 
 from __future__ import annotations

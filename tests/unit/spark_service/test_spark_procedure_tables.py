@@ -1,4 +1,4 @@
-"""The procedures, compared with their tables in the specification; needs no Spark."""
+"""The procedures, compared with their tables in the guide; needs no Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spark_ext.service.procedures.procedure import SYSTEM, Parameter, Procedure,
 from tableformat.errors import InvalidArgumentError, NotFoundError, UnknownOptionError
 
 load_procedures()
-SPECIFICATION = (Path(__file__).parents[3] / "specs" / "spark-procedures.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "spark-procedures.md").read_text()
 ROW = re.compile(r"^\| `(?P<name>[a-z_]+)` \| (?P<arguments>.*?) \| (?P<result>.*?) \|$", re.MULTILINE)
-ROWS = {match["name"]: match for match in ROW.finditer(SPECIFICATION)}
+ROWS = {match["name"]: match for match in ROW.finditer(PAGE)}
 
 
 def named(name: str) -> Procedure:

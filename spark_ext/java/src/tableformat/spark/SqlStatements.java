@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** The statements of the SQL extension, recognized by their first words (specs/spark-sql.md). */
+/** The statements of the SQL extension, recognized by their first words (docs/reference/spark-sql.md). */
 final class SqlStatements {
   private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP", "CALL", "INSERT", "UPSERT");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
