@@ -113,8 +113,9 @@ def serve(connection: Connection) -> None:
 
 def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
     try:
-        set_environment(header["arguments"].get("environment", {}))
-        session = Session.open(header["arguments"]["name"], header["arguments"]["options"], jvm=connection)
+        arguments = header["arguments"]
+        set_environment(arguments.get("environment", {}))
+        session = Session.open(arguments["name"], arguments["options"], jvm=connection, master=arguments.get("master"))
     except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
         connection.send({"id": header["id"], "error": describe_error(error)})
         return None

@@ -3,7 +3,7 @@ other processes staged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,6 +19,7 @@ from tableformat.table_evolution import TableEvolution
 from tableformat.write.staged import StagedFiles
 
 if TYPE_CHECKING:
+    from tableformat.maintenance.running.executors import Executor
     from tableformat.operations.drafts.covered_positions import Find
     from tableformat.operations.drafts.result import CommitResult
 
@@ -30,6 +31,8 @@ class TableCommits(TableEvolution):
     _find: Find | None = None
     """Finds the rows for mode="scan"; None: in threads of this process. The process behind a Spark catalog may delegate
     this to executors."""
+    _job_executor: Callable[[Any], Executor] | None = None
+    """Where procedures of a Spark catalog work on the table; None: in this process."""
 
     @contextmanager
     def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[operations.Transaction]:

@@ -7,11 +7,15 @@ this process    task -----> JVM of the driver: a Spark job with one task
 
 from __future__ import annotations
 
+import logging
 import pickle
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
+from importlib.metadata import version
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from tableformat.deletes.positions import PositionSet
@@ -24,6 +28,7 @@ from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.carried_rows import CarriedFile, CarryContext, carry_here, write_carried_rows
 from tableformat.operations.drafts.covered_positions import SpanSearch, find_here, find_in_files
+from tableformat.table import Table
 from tableformat.write.staged import StagedFiles
 
 EXECUTOR_BYTES_OPTION: Final = "upkeep-executor-bytes"
@@ -32,7 +37,14 @@ COPY_EXECUTOR_BYTES_OPTION: Final = "copy-on-write-executor-bytes"
 """The same option for the files that a statement rewrites with copy-on-write."""
 SCAN_EXECUTOR_BYTES_OPTION: Final = "scan-executor-bytes"
 """The same option for the files in which a procedure with mode => 'scan' searches for rows."""
-EXECUTOR_OPTIONS: Final = frozenset({EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION})
+JOB_EXECUTOR_BYTES_OPTION: Final = "job-executor-bytes"
+"""The same option for procedures that rewrite or count the rows of a table of that size."""
+EXECUTOR_OPTIONS: Final = frozenset(
+    {EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION, JOB_EXECUTOR_BYTES_OPTION}
+)
+_BYTES_ON_CLUSTERS: Final = 128 * 1024 * 1024
+"""The default of these options if the session's master is not local."""
+_LOCAL_MASTER: Final = re.compile(r"local(\[.*)?")
 _GROUP_BYTES_MIN: Final = 64 * 1024 * 1024
 _GROUPS_MAX: Final = 64
 _JOBS_AT_ONCE: Final = 8
@@ -46,15 +58,18 @@ class Jvm(Protocol):
         """The answer of a task that runs on an executor. The future fails with Spark's error message."""
 
 
+logger = logging.getLogger(__name__)
+
+
 class JvmRunner:
     """Runs tasks on the executors of the catalog's Spark session."""
 
     is_in_process = False
 
     def __init__(self, jvm: Jvm, option: str) -> None:
-        """`option` is the name of the catalog option that selected executors; error messages name it."""
+        """`option` is the name of the catalog option that selects executors; messages name it."""
         self._jvm = jvm
-        self._option = option
+        self.option = option
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
@@ -69,21 +84,55 @@ class JvmRunner:
             answer = self._jvm.run_task(shared, pickle.dumps(task)).result()
         except RuntimeError as error:
             raise TaskFailedError(
-                f"a task failed on Spark: {error}. Nothing was committed. Check the log of the executor. Without the "
-                f"catalog option {self._option!r}, these files are written on the driver."
+                f"a task failed on Spark: {error}. Nothing was committed. Check the log of the executor, whose Python "
+                f"needs this version of the library. If the catalog option {self.option!r} is larger than the table, "
+                "the driver does this work."
             ) from error
         return result_of(answer)
 
 
 class LargeOnExecutors:
-    """MT-100, SP-86: choose where files are rewritten, by their size in bytes."""
+    """MT-100, SP-86, SP-115, PR-29: choose where work is done, by the size of the files in bytes."""
 
-    def __init__(self, runner: JvmRunner, from_bytes: int) -> None:
+    def __init__(self, runner: JvmRunner, from_bytes: int, *, is_default: bool = False) -> None:
+        """`is_default`: nobody has chosen executors, so they are used only if they can run a task."""
         self._runner = runner
         self._from_bytes = from_bytes
+        self._can_run: bool | None = None if is_default else True
+        self._lock = Lock()
 
     def __call__(self, rewritten_bytes: int) -> Executor:
-        return self._runner if rewritten_bytes >= self._from_bytes else LOCAL
+        return self._runner if rewritten_bytes >= self._from_bytes and self._is_ready() else LOCAL
+
+    def _is_ready(self) -> bool:
+        """Ask an executor once whether it has the library. If not, a warning is logged."""
+        with self._lock:
+            if self._can_run is None:
+                reason = self._reason_against()
+                if reason is not None:
+                    logger.warning(
+                        "the driver does the work because executors cannot: %s. Install tableformat %s for the "
+                        "Python of the executors, or set the catalog option %s to a larger size.",
+                        reason,
+                        version("tableformat"),
+                        self._runner.option,
+                    )
+                self._can_run = reason is None
+            return self._can_run
+
+    def _reason_against(self) -> str | None:
+        work = Work(_version_there, None, discard=_nothing_to_remove)
+        try:
+            ((_, found),) = self._runner.run(work, [None], at_once=1)
+        except TaskFailedError as error:
+            return str(error)
+        return None if found == version("tableformat") else f"they have version {found}"
+
+    def of_table(self, table: Table) -> Executor:
+        """PR-29: where a procedure works on a table, by the size of its data files."""
+        snapshot = table.view.snapshot
+        summary = None if snapshot is None else snapshot.summary
+        return self(0 if summary is None else int(summary.get("total-files-size") or 0))
 
     def carry(
         self, files: Sequence[CarriedFile], context: CarryContext
@@ -126,15 +175,31 @@ def _groups(tasks: Sequence[RowTask]) -> list[list[RowTask]]:
     return groups
 
 
-def _nothing_to_remove(_found: list[PositionSet]) -> None:
-    """Do nothing: a search writes no file."""
+def _nothing_to_remove(_found: Any) -> None:
+    """Do nothing: the task writes no file."""
 
 
-def executor_choice(options: Mapping[str, str], option: str, jvm: Jvm | None) -> LargeOnExecutors | None:
-    """The choice that the catalog option makes. None if everything runs on the driver, and without a JVM."""
+def _version_there(_task: None, _context: None) -> str:
+    return version("tableformat")
+
+
+def executor_choice(
+    options: Mapping[str, str], option: str, jvm: Jvm | None, master: str | None
+) -> LargeOnExecutors | None:
+    """The choice that the catalog option makes; without it, that of the session's master. None if everything runs on
+    the driver, and without a JVM."""
     stated = options.get(option)
-    if stated is None:
-        return None
-    if not stated.isdecimal():
+    if stated is not None and not stated.isdecimal():
         raise InvalidArgumentError(f"the catalog option {option!r} must be a number of bytes, not {stated!r}.")
-    return None if jvm is None else LargeOnExecutors(JvmRunner(jvm, option), int(stated))
+    if jvm is None:
+        return None
+    if stated is not None:
+        return LargeOnExecutors(JvmRunner(jvm, option), int(stated))
+    if master is None or _LOCAL_MASTER.fullmatch(master):
+        return None
+    return LargeOnExecutors(JvmRunner(jvm, option), _BYTES_ON_CLUSTERS, is_default=True)
+
+
+def executor_of(table: Table) -> Executor:
+    """PR-29: where a procedure works on the table."""
+    return LOCAL if table._job_executor is None else table._job_executor(table)

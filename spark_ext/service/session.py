@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from spark_ext.service.executors import (
     COPY_EXECUTOR_BYTES_OPTION,
     EXECUTOR_BYTES_OPTION,
     EXECUTOR_OPTIONS,
+    JOB_EXECUTOR_BYTES_OPTION,
     SCAN_EXECUTOR_BYTES_OPTION,
     Jvm,
     executor_choice,
@@ -64,6 +65,10 @@ def _is_of_icebergs_java(catalog: str, option: str) -> bool:
     return True
 
 
+def _local(_table: Table) -> Executor:
+    return LOCAL
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """The state of a table that a statement reads. Every call sends it to Java and back.
@@ -104,27 +109,37 @@ class Session:
     """Where copy-on-write rewrites files (SP-86)."""
     find: Find = find_here
     """Where procedures search for rows (SP-115)."""
+    job_executor: Callable[[Table], Executor] = _local
+    """Where procedures rewrite and count rows (PR-29)."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that running statements are creating."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
     _plans: BoundedCache[Hashable, ScanPlan] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TASKS))
 
     @classmethod
-    def open(cls, name: str, options: Mapping[str, str], *, jvm: Jvm | None = None) -> Session:
+    def open(
+        cls, name: str, options: Mapping[str, str], *, jvm: Jvm | None = None, master: str | None = None
+    ) -> Session:
         """Open a catalog. `warehouse` is the directory of its tables. Without it, `name` is a catalog in PyIceberg's
         configuration.
 
         LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose table names are in that
-        database.
+        database. `master` is the Spark master of the JVM, which decides the defaults for work on executors.
         """
-        chosen = (EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION, SCAN_EXECUTOR_BYTES_OPTION)
-        upkeep, copies, scans = (executor_choice(options, option, jvm) for option in chosen)
+        chosen = (
+            EXECUTOR_BYTES_OPTION,
+            COPY_EXECUTOR_BYTES_OPTION,
+            SCAN_EXECUTOR_BYTES_OPTION,
+            JOB_EXECUTOR_BYTES_OPTION,
+        )
+        upkeep, copies, scans, jobs = (executor_choice(options, option, jvm, master) for option in chosen)
         return cls(
             cls._catalog(name, options),
             options,
             upkeep_executor=upkeep or LOCAL,
             carry=copies.carry if copies is not None else carry_here,
             find=scans.find if scans is not None else find_here,
+            job_executor=jobs.of_table if jobs is not None else _local,
         )
 
     @staticmethod
@@ -153,6 +168,7 @@ class Session:
         table = self.catalog.load_table(identifier, branch=branch)
         self._tables.put(table.iceberg.metadata_location, Table(handle_of(table), catalog=self.catalog), 1)
         table._find = self.find
+        table._job_executor = self.job_executor
         return table
 
     def pinned(self, pin: Pin) -> Table:

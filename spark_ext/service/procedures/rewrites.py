@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_ext.service.executors import executor_of
 from spark_ext.service.procedures.conditions import Part, file_condition
 from spark_ext.service.procedures.options import Options, boolean
 from spark_ext.service.procedures.procedure import (
@@ -108,7 +109,9 @@ def rewrite_data_files(
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     keywords |= _order(table, strategy, sort_order)
     chosen = file_condition(where, table)
-    result = table.maintenance.compact(where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords)
+    result = table.maintenance.compact(
+        where=chosen.where, only_paths=chosen.only_paths, executor=executor_of(table), dry_run=dry_run, **keywords
+    )
     removed = result.removed_position_delete_files_count + result.removed_deletion_vectors_count
     removed += result.removed_equality_delete_files_count + result.removed_range_delete_files_count
     row = {
@@ -164,7 +167,7 @@ def convert_deletes(
     keywords = _CONVERSION_OPTIONS.read(options or {})
     chosen = file_condition(where, table)
     result = table.maintenance.convert_deletes(
-        where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords
+        where=chosen.where, only_paths=chosen.only_paths, executor=executor_of(table), dry_run=dry_run, **keywords
     )
     row = {
         "removed_equality_delete_files_count": result.removed_equality_delete_files_count,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from spark_ext.service.executors import executor_of
 from spark_ext.service.procedures.procedure import Parameter, Rows, array_of, procedure
 from tableformat.table import Table
 
@@ -18,5 +19,5 @@ from tableformat.table import Table
 def compute_table_stats(table: Table, *, snapshot_id: int | None = None, columns: Sequence[str] | None = None) -> Rows:
     """Count the distinct values of columns for the optimizer, and store them in a statistics file. No row for an empty
     table."""
-    found = table.maintenance.compute_table_stats(columns, snapshot_id=snapshot_id)
+    found = table.maintenance.compute_table_stats(columns, snapshot_id=snapshot_id, executor=executor_of(table))
     return [] if found.statistics_file is None else [{"statistics_file": found.statistics_file}]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from spark_ext.service.executors import executor_of
 from spark_ext.service.procedures.procedure import Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN, result_fields
 from tableformat.maintenance.run_jobs import JobReport
@@ -107,7 +108,11 @@ def run_maintenance(
     """Run all maintenance jobs in a safe order, within the budgets. The result has a row with numbers for each job. If
     a job fails, its row has the error and the next job runs."""
     result = table.maintenance.run(
-        time_budget_seconds=time_budget_seconds, byte_budget=byte_budget, only=only, dry_run=dry_run
+        time_budget_seconds=time_budget_seconds,
+        byte_budget=byte_budget,
+        only=only,
+        executor=executor_of(table),
+        dry_run=dry_run,
     )
     for report in result.jobs:
         yield {
@@ -138,7 +143,7 @@ def run_maintenance(
 def publish(table: Table, *, branch: str = "ingest", target: str = MAIN_BRANCH, dry_run: bool = False) -> Rows:
     """Convert the deletes of a branch and move another branch forward to it, for engines that cannot read range
     deletes."""
-    result = table.maintenance.publish(branch, target, dry_run=dry_run)
+    result = table.maintenance.publish(branch, target, executor=executor_of(table), dry_run=dry_run)
     return [{**result_fields(result), "current_snapshot_id": result.snapshot_id}]
 
 

@@ -18,6 +18,7 @@ import pytest
 from new_lakes import new_lake
 
 import tableformat as tf
+from spark_ext.service import executors
 from spark_ext.service.executors import JvmRunner, LargeOnExecutors
 from spark_ext.service.session import Session
 from tableformat.deletes.positions import PositionSet
@@ -106,7 +107,32 @@ def test_what_is_small_stays_here(tmp_path: Path) -> None:
     assert isinstance(Session.open("lake", options, jvm=AnsweringJvm()).upkeep_executor, LargeOnExecutors)
 
 
-@pytest.mark.parametrize("option", ["upkeep-executor-bytes", "copy-on-write-executor-bytes", "scan-executor-bytes"])
+def test_jobs_of_large_tables_run_on_executors_of_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PR-29: by default only if an executor has the library; otherwise on the driver, with a warning."""
+    monkeypatch.setattr(executors, "_BYTES_ON_CLUSTERS", 100)
+    tf.open_catalog(str(tmp_path)).write("db.t", pa.table({"id": [1]}), key=["id"])
+    for jvm, master, expected in (
+        (AnsweringJvm(), "spark://host:7077", JvmRunner),
+        (AnsweringJvm(), "local-cluster[2,1,1024]", JvmRunner),
+        (AnsweringJvm(), "local[2]", str),
+        (AnsweringJvm("no module named spark_ext"), "yarn", str),
+    ):
+        session = Session.open("lake", {"warehouse": str(tmp_path)}, jvm=jvm, master=master)
+        assert isinstance(executors.executor_of(session.load(("db", "t"))), expected)
+        assert isinstance(session.upkeep_executor, str) == (master == "local[2]")
+    assert "no module named spark_ext" in caplog.text
+    assert "Install tableformat" in caplog.text
+    options = {"warehouse": str(tmp_path), "job-executor-bytes": "1000000000"}
+    large_only = Session.open("lake", options, jvm=AnsweringJvm(), master="yarn")
+    assert executors.executor_of(large_only.load(("db", "t"))) == LOCAL
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["upkeep-executor-bytes", "copy-on-write-executor-bytes", "scan-executor-bytes", "job-executor-bytes"],
+)
 def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
     """MT-100, SP-86"""
     with pytest.raises(InvalidArgumentError, match=f"'{option}' must be a number of bytes, not '64 MB'"):

@@ -74,6 +74,9 @@ public final class LakeCatalog
     command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
     command.addAll(List.of("-m", "spark_ext.sidecar"));
     ObjectNode start = Json.object().put("name", name).set("options", passed);
+    if (Sessions.found().isDefined()) {
+      start.put("master", Sessions.active().sparkContext().master());
+    }
     sidecar = Sidecar.shared(command, start.set("environment", Json.object(Applications.environment())));
     SourceKeyPruning.addToActiveSession();
     if (Sessions.found().isDefined()) {
