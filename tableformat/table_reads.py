@@ -22,6 +22,7 @@ from tableformat.arguments import checked_methods
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.markup.notebook import displayed
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
@@ -112,7 +113,7 @@ class TableReads:
     @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema; `iceberg.schema()` has field ids."""
-        return arrow_schema(self.metadata.schema())
+        return displayed(arrow_schema(self.metadata.schema()))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -180,7 +181,7 @@ class TableReads:
         >>> table.head(1)["id1"].to_pylist()
         ['A']
         """
-        return self.scan(columns=columns, limit=n).to_arrow()
+        return displayed(self.scan(columns=columns, limit=n).to_arrow())
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows as pandas; `scan(...).to_pandas()` reads a part of them.
@@ -366,7 +367,7 @@ class TableReads:
         >>> table.scan(snapshot_id=first).count(), second == table.snapshot_id
         (3, True)
         """
-        return history_table(self.metadata, self.branch)
+        return displayed(history_table(self.metadata, self.branch))
 
     @property
     def inspect(self) -> operations.Inspect:

@@ -35,6 +35,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.running.shown_progress import shows_progress
 from tableformat.markup import html
 from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
@@ -463,6 +464,7 @@ class Catalog(CatalogNames):
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).purge(locations)
 
+    @shows_progress
     def erase(
         self,
         rows: Mapping[str, Any],
@@ -492,6 +494,7 @@ class Catalog(CatalogNames):
             requests.append(EraseRequest(iceberg=iceberg, prefix=prefix, where=where))
         return erase(requests, everywhere=everywhere, dry_run=dry_run, progress=progress)
 
+    @shows_progress
     def relocate(
         self,
         to: str | os.PathLike[str] | None = None,
