@@ -129,8 +129,8 @@ class SchemaChanges(UpdateSchema):
         required: bool | None = None,
         doc: str | None = None,
     ) -> UpdateSchema:
-        """Change type, nullability or comment of a column. The type is of PyIceberg or of pyarrow. Raises InvalidArgumentError if a column of the key, or a
-        range column, would become optional."""
+        """Change type, nullability or comment of a column. The type is of PyIceberg or of pyarrow. Raises
+        InvalidArgumentError if a column of the key, or a range column, would become optional."""
         if required is False:
             self._refuse_optional(path)
         kind = None if field_type is None else self._iceberg_type(path, field_type)
