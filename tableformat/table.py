@@ -132,7 +132,8 @@ class Table(TableCommits):
         partitions: Sequence[Mapping[str, str | None]] | None = None,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Add existing Parquet files as data files of the table. The files are not moved.
+        """Add existing Parquet files as data files of the table. The files are not moved. A directory stands for all
+        files below it, and a pattern such as `orders/*/*.parquet` for those that match; `**` matches any directories.
 
         A file in the directory of this or another table gets a new name in this table, because jobs may remove it under
         its current one. The new file is a hard link on a local disk, or a copy made by the object store.
@@ -144,8 +145,8 @@ class Table(TableCommits):
         check, for callers who know that the files are new.
 
         `partitions` has, for each file, the values of columns that the file lacks, as text by column name. These are
-        the values in directory names such as `day=2026-01-31`. The table must be partitioned by the identity of these
-        columns.
+        the values in directory names such as `day=2026-01-31`, which are the default. The table must be partitioned by
+        the identity of these columns.
 
         >>> import pyarrow.parquet as pq
         >>> pq.write_table(pa.table({"id1": ["C"], "id2": [7], "num_cal": pa.array([1], pa.int32())}), "c.parquet")

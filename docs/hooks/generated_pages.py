@@ -6,6 +6,7 @@ import posixpath
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind
 
 ROOT: Final = Path(__file__).parents[2]
 SPECS: Final = ROOT / "specs"
+SETUP: Final = re.compile(r"<!-- setup\n(.*?)-->", re.DOTALL)
 LINK: Final = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -28,8 +30,16 @@ def on_config(config: Any) -> Any:
     names = [path.relative_to(SPECS).as_posix() for path in sorted(SPECS.rglob("*.md"))]
     decisions = [f"specification/{name}" for name in names if name.startswith("decisions/")]
     others = [f"specification/{name}" for name in names if not name.startswith("decisions/") and name != "README.md"]
+    config.copyright = f"tableformat {version('tableformat')}"
     config.nav.append({"Specification": ["specification/README.md", *others, {"Decisions": decisions}]})
     return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The set-up of a page is folded, so that the blocks of the page run when they are copied in their order."""
+    return SETUP.sub(
+        r'<details markdown="1"><summary>Set-up of this page</summary>\n\n```python\n\1```\n\n</details>', markdown
+    )
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -73,13 +83,25 @@ def command_line() -> str:
 def described(name: str, command: Any) -> list[str]:
     arguments = [each.metavar or each.name.upper() for each in command.params if each.param_type_name == "argument"]
     usage = " ".join([name, *arguments])
-    return ["", f"## {name}", "", f"`{usage}`", "", command.help or "", "", *option_table(command)]
+    text, _, example = (command.help or "").partition("Example: ")
+    shown = ["", "```console", f"$ {' '.join(example.split())}", "```"] if example else []
+    return ["", f"## {name}", "", f"`{usage}`", "", text.strip(), *shown, "", *option_table(command)]
 
 
 def option_table(command: Any) -> list[str]:
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
-    rows = [f"| `{', '.join(each.opts)}` | {cell(each.help or '')} |" for each in options]
+    rows = [f"| `{option_text(each)}` | {cell(each.help or '')}{default_text(each)} |" for each in options]
     return ["| option | what it does |", "|---|---|", *rows] if rows else []
+
+
+def option_text(option: Any) -> str:
+    value = "" if option.is_flag else f" {option.metavar or option.display_type(None).strip('<>')}"
+    return f"{', '.join([*option.opts, *option.secondary_opts])}{value}"
+
+
+def default_text(option: Any) -> str:
+    is_obvious = option.is_flag or option.default in (None, "", ()) or callable(option.default)
+    return "" if is_obvious else f" Default: `{getattr(option.default, 'value', option.default)}`."
 
 
 def cell(text: str) -> str:
