@@ -29,7 +29,6 @@ from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import at_most_one, head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.write.rows.checks import check_conditions
 
 if TYPE_CHECKING:
     import pandas
@@ -108,6 +107,8 @@ class TableReads:
         >>> table.checks
         {}
         """
+        from tableformat.write.rows.checks import check_conditions
+
         return check_conditions(self.metadata.properties)
 
     @property

@@ -39,6 +39,7 @@ from tableformat.maintenance.running.shown_progress import shows_progress
 from tableformat.markup import html
 from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.range_partitions.model import RangePartitions
@@ -80,6 +81,8 @@ class Catalog(CatalogNames):
         guard_metadata_removal(backend)
         write_every_version(backend)
         type_outages(backend)
+        if not isinstance(backend, EmbeddedCatalog):
+            accept_every_blob_type()  # PyIceberg parses the metadata of these catalogs.
         if isinstance(backend, SqlCatalog) and not isinstance(backend, EmbeddedCatalog):
             type_database_errors(backend.engine, backend.name)
         super().__init__(backend)

@@ -62,7 +62,6 @@ from tableformat.errors import (
 )
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
-from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.metadata.table_file import quickly_parsed
 from tableformat.properties import is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
@@ -83,8 +82,6 @@ _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
 _CACHED_SNAPSHOTS: Final = 20_000
 """Size of the cache of parsed metadata, counted in snapshots."""
-
-accept_every_blob_type()
 
 
 class EmbeddedCatalog(SqlCatalog):
