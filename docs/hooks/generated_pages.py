@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import tempfile
@@ -21,7 +22,9 @@ from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind
 
 ROOT: Final = Path(__file__).parents[2]
 SPECS: Final = ROOT / "specs"
+NOTEBOOKS: Final = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 SETUP: Final = re.compile(r"<!-- setup\n(.*?)-->", re.DOTALL)
+NOTEBOOK_LINK: Final = re.compile(r"\]\((\S*notebooks/\S+)\.ipynb\)")
 LINK: Final = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -31,15 +34,16 @@ def on_config(config: Any) -> Any:
     decisions = [f"specification/{name}" for name in names if name.startswith("decisions/")]
     others = [f"specification/{name}" for name in names if not name.startswith("decisions/") and name != "README.md"]
     config.copyright = f"tableformat {version('tableformat')}"
+    config.nav.append({"Notebooks": [f"notebooks/{path.stem}.md" for path in NOTEBOOKS]})
     config.nav.append({"Specification": ["specification/README.md", *others, {"Decisions": decisions}]})
     return config
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The set-up of a page is folded, so that the blocks of the page run when they are copied in their order."""
-    return SETUP.sub(
-        r'<details markdown="1"><summary>Set-up of this page</summary>\n\n```python\n\1```\n\n</details>', markdown
-    )
+    """The set-up of a page is folded, so that the blocks of the page run when they are copied in their order. Links to
+    notebooks lead to their pages."""
+    folded = r'<details markdown="1"><summary>Set-up of this page</summary>\n\n```python\n\1```\n\n</details>'
+    return NOTEBOOK_LINK.sub(r"](\1.md)", SETUP.sub(folded, markdown))
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -55,8 +59,34 @@ def generated() -> Mapping[str, str]:
         "reference/cli.md": command_line(),
         "reference/properties.md": table_properties(),
         **dict(specification()),
+        **{f"notebooks/{path.stem}.md": notebook(path) for path in NOTEBOOKS},
         **pictures(),
     }
+
+
+# -- notebooks ---------------------------------------------------------------------------------------------------------
+
+
+def notebook(path: Path) -> str:
+    """The cells of a notebook with their outputs, as a page."""
+    parts: list[str] = []
+    for cell in json.loads(path.read_text())["cells"]:
+        source = "".join(cell["source"])
+        parts += [source] if cell["cell_type"] == "markdown" else [f"```python\n{source}\n```"]
+        parts += [output_text(each) for each in cell.get("outputs", ())]
+    title, _, rest = "\n\n".join(parts).partition("\n")
+    return f"{title}\n\n[Download this notebook]({path.name})\n{rest}\n"
+
+
+def output_text(output: Any) -> str:
+    """What a cell printed as a block, and what it displays as HTML of one line, which Markdown leaves as it is."""
+    if output["output_type"] == "stream":
+        return f"```\n{''.join(output['text'])}```"
+    data = output["data"]
+    shown = data.get("text/html") or data.get("image/svg+xml")
+    if shown is None:
+        return f"```\n{''.join(data['text/plain'])}\n```"
+    return f'<div class="notebook-output">{"".join("".join(shown).splitlines())}</div>'
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
