@@ -18,7 +18,7 @@ from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.snapshot_choice import exactly_one
 from tableformat.operations.merging.clauses import MergeStatement
-from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.options import CommitKeywords, CommitOptions, RowsLike
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_commits import TableCommits
 
@@ -101,7 +101,7 @@ class Table(TableCommits):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def append(
-        self, rows: Any, *, on_duplicate: str = "allow", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+        self, rows: RowsLike, *, on_duplicate: str = "allow", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
         """Add rows.
 
@@ -253,7 +253,9 @@ class Table(TableCommits):
         """
         return self._run(partial(operations.delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
-    def delete_rows(self, keys: Any, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
+    def delete_rows(
+        self, keys: RowsLike, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table. No existing data is read. Null equals
         null.
 
@@ -265,7 +267,7 @@ class Table(TableCommits):
 
     def replace(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         prefix: Sequence[str] | None = None,
         order_by: str | Sequence[str] | None = None,
@@ -305,7 +307,7 @@ class Table(TableCommits):
 
     def replace_interval(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         on: str | Sequence[str],
         lower: Any,
@@ -335,7 +337,7 @@ class Table(TableCommits):
 
     def replace_partition(
         self,
-        rows: Any,
+        rows: RowsLike,
         partition: str | BoundLike,
         *,
         on_refused: str = "fail",
@@ -361,7 +363,7 @@ class Table(TableCommits):
 
     def upsert(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         order_by: str | Sequence[str] | None = None,
         missing: str = "error",
@@ -424,7 +426,7 @@ class Table(TableCommits):
 
     def merge(
         self,
-        source: Any,
+        source: RowsLike,
         *,
         on: str | Sequence[str],
         source_alias: str = "source",
@@ -564,7 +566,7 @@ class Table(TableCommits):
 
     def overwrite(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         where: Where | None = None,
         allow_outside: bool = False,

@@ -29,6 +29,7 @@ from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import at_most_one, head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.options import RowsLike
 
 if TYPE_CHECKING:
     import pandas
@@ -228,7 +229,7 @@ class TableReads:
         """
         return operations.row_of_key(self.view, key)
 
-    def get_many(self, keys: Any) -> pa.Table:
+    def get_many(self, keys: RowsLike) -> pa.Table:
         """The rows with the given keys, in the order of `keys`, an Arrow table of the key columns. Keys without a row
         are left out. If a key is given twice, or several rows have it, all combinations are returned.
 

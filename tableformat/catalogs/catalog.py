@@ -41,7 +41,7 @@ from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
-from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.options import CommitKeywords, CommitOptions, RowsLike
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.storage.location import from_anywhere
@@ -252,7 +252,7 @@ class Catalog(CatalogNames):
     def write(
         self,
         identifier: Identifier,
-        rows: Any,
+        rows: RowsLike | str | os.PathLike[str],
         *,
         mode: Literal["append", "overwrite", "upsert", "error"] = "append",
         schema_mode: Literal["strict", "merge"] = "strict",
