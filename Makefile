@@ -9,6 +9,8 @@ ORACLE := .venv-duckdb-iceberg
 RUST := .venv-iceberg-rust
 CLICKHOUSE := .venv-clickhouse
 DBT := .venv-dbt
+TOOLS := .venv-tools
+AIRFLOW := .venv-airflow
 ICEBERG_SPARK := .venv-iceberg-spark
 ICEBERG_SPARK_JAR := iceberg-spark-runtime-4.0_2.13:1.11.0
 LOWEST := .venv-lowest
@@ -30,7 +32,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-clickhouse test-dbt test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
+.PHONY: help setup demo check test test-clickhouse test-dbt test-tools test-airflow test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
 
 help:
@@ -46,6 +48,8 @@ help:
 	@echo "make test-clickhouse  what ClickHouse makes of tables with range deletes; 530 MB"
 	@echo "make test-served  Spark, DuckDB and Trino on the server's tables; 1.5 GB, needs Maven; Trino needs TRINO_JAVA_HOME"
 	@echo "make test-dbt     the dbt project of the guide on the Spark catalog; 500 MB"
+	@echo "make test-tools   the page of the guide about Ibis, Daft, Ray, dlt and Dagster; 1.2 GB"
+	@echo "make test-airflow  the DAG of the guide; 730 MB"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-rest-suite  Iceberg's compiled tests of catalogs on tableformat serve; needs Maven and a JDK; two minutes"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
@@ -147,6 +151,23 @@ test-dbt: setup $(DBT)/.ready
 $(DBT)/.ready: Makefile
 	$(PYTHON) -m venv $(DBT)
 	$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check 'dbt-core==1.11.*' 'dbt-spark==1.11.*' 'pyspark==4.3.*'
+	@touch $@
+
+test-tools: setup $(TOOLS)/.ready
+	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_tools.py
+
+$(TOOLS)/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		'ibis-framework[duckdb]==12.*' 'daft==0.7.*' 'ray[data]==2.60.*' 'dlt[parquet]==1.31.*' 'dagster==1.13.*'
+	@touch $@
+
+test-airflow: setup $(AIRFLOW)/.ready
+	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_airflow.py
+
+$(AIRFLOW)/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv $(AIRFLOW)
+	$(AIRFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --editable . 'apache-airflow==3.*'
 	@touch $@
 
 # Iceberg's tests are jars of its own, and some of its classes are ours there: tests/iceberg_suite/run_suite.py says which.

@@ -51,6 +51,7 @@ programs need not parse the text.
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -67,6 +68,10 @@ class TableFormatError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Errors are restored from other processes unchanged, even if their constructors take other arguments."""
         return _rebuilt, (type(self), self.args, self.__dict__)
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython displays the caller's lines and the message. `traceback.print_exception(error)` prints everything."""
+        return _callers_lines(self)
 
 
 class InvalidArgumentError(TableFormatError, ValueError):
@@ -382,6 +387,19 @@ class PropertyWithoutEffectWarning(UserWarning):
 
 class ForeignWriterWarning(UserWarning):
     """A job was run after which a writer of another program cannot continue."""
+
+
+def _callers_lines(error: TableFormatError) -> list[str]:
+    """The traceback up to the first frame of this library, without the frames of IPython."""
+    callers = []
+    for frame, line_number in traceback.walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == __name__.partition(".")[0]:
+            break
+        if package != "IPython":
+            callers.append((frame, line_number))
+    lines = traceback.StackSummary.extract(callers).format()
+    return [*"".join(lines).splitlines(), f"{type(error).__name__}: {error}"]
 
 
 def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:

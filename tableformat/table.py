@@ -18,7 +18,7 @@ from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.snapshot_choice import exactly_one
 from tableformat.operations.merging.clauses import MergeStatement
-from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.options import CommitKeywords, CommitOptions, RowsLike
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_commits import TableCommits
 
@@ -101,7 +101,7 @@ class Table(TableCommits):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def append(
-        self, rows: Any, *, on_duplicate: str = "allow", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+        self, rows: RowsLike, *, on_duplicate: str = "allow", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
         """Add rows.
 
@@ -132,7 +132,8 @@ class Table(TableCommits):
         partitions: Sequence[Mapping[str, str | None]] | None = None,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Add existing Parquet files as data files of the table. The files are not moved.
+        """Add existing Parquet files as data files of the table. The files are not moved. A directory stands for all
+        files below it, and a pattern such as `orders/*/*.parquet` for those that match; `**` matches any directories.
 
         A file in the directory of this or another table gets a new name in this table, because jobs may remove it under
         its current one. The new file is a hard link on a local disk, or a copy made by the object store.
@@ -144,8 +145,8 @@ class Table(TableCommits):
         check, for callers who know that the files are new.
 
         `partitions` has, for each file, the values of columns that the file lacks, as text by column name. These are
-        the values in directory names such as `day=2026-01-31`. The table must be partitioned by the identity of these
-        columns.
+        the values in directory names such as `day=2026-01-31`, which are the default. The table must be partitioned by
+        the identity of these columns.
 
         >>> import pyarrow.parquet as pq
         >>> pq.write_table(pa.table({"id1": ["C"], "id2": [7], "num_cal": pa.array([1], pa.int32())}), "c.parquet")
@@ -252,7 +253,9 @@ class Table(TableCommits):
         """
         return self._run(partial(operations.delete_ranges, ranges=ranges, mode=mode), ranges, commit, dry_run=dry_run)
 
-    def delete_rows(self, keys: Any, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
+    def delete_rows(
+        self, keys: RowsLike, *, dry_run: bool | str = False, **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table. No existing data is read. Null equals
         null.
 
@@ -264,7 +267,7 @@ class Table(TableCommits):
 
     def replace(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         prefix: Sequence[str] | None = None,
         order_by: str | Sequence[str] | None = None,
@@ -304,7 +307,7 @@ class Table(TableCommits):
 
     def replace_interval(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         on: str | Sequence[str],
         lower: Any,
@@ -334,7 +337,7 @@ class Table(TableCommits):
 
     def replace_partition(
         self,
-        rows: Any,
+        rows: RowsLike,
         partition: str | BoundLike,
         *,
         on_refused: str = "fail",
@@ -360,7 +363,7 @@ class Table(TableCommits):
 
     def upsert(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         order_by: str | Sequence[str] | None = None,
         missing: str = "error",
@@ -423,7 +426,7 @@ class Table(TableCommits):
 
     def merge(
         self,
-        source: Any,
+        source: RowsLike,
         *,
         on: str | Sequence[str],
         source_alias: str = "source",
@@ -563,7 +566,7 @@ class Table(TableCommits):
 
     def overwrite(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         where: Where | None = None,
         allow_outside: bool = False,

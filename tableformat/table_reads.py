@@ -22,13 +22,14 @@ from tableformat.arguments import checked_methods
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.markup.notebook import displayed
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import at_most_one, head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.write.rows.checks import check_conditions
+from tableformat.operations.options import RowsLike
 
 if TYPE_CHECKING:
     import pandas
@@ -107,12 +108,14 @@ class TableReads:
         >>> table.checks
         {}
         """
+        from tableformat.write.rows.checks import check_conditions
+
         return check_conditions(self.metadata.properties)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema; `iceberg.schema()` has field ids."""
-        return arrow_schema(self.metadata.schema())
+        return displayed(arrow_schema(self.metadata.schema()))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -180,7 +183,7 @@ class TableReads:
         >>> table.head(1)["id1"].to_pylist()
         ['A']
         """
-        return self.scan(columns=columns, limit=n).to_arrow()
+        return displayed(self.scan(columns=columns, limit=n).to_arrow())
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows as pandas; `scan(...).to_pandas()` reads a part of them.
@@ -226,7 +229,7 @@ class TableReads:
         """
         return operations.row_of_key(self.view, key)
 
-    def get_many(self, keys: Any) -> pa.Table:
+    def get_many(self, keys: RowsLike) -> pa.Table:
         """The rows with the given keys, in the order of `keys`, an Arrow table of the key columns. Keys without a row
         are left out. If a key is given twice, or several rows have it, all combinations are returned.
 
@@ -366,7 +369,7 @@ class TableReads:
         >>> table.scan(snapshot_id=first).count(), second == table.snapshot_id
         (3, True)
         """
-        return history_table(self.metadata, self.branch)
+        return displayed(history_table(self.metadata, self.branch))
 
     @property
     def inspect(self) -> operations.Inspect:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,9 @@ from tableformat.cli.main import app
 
 ROOT: Final = Path(__file__).parents[2]
 SPECS: Final = ROOT / "specs"
+NOTEBOOKS: Final = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+SETUP: Final = re.compile(r"<!-- setup\n(.*?)-->", re.DOTALL)
+NOTEBOOK_LINK: Final = re.compile(r"\]\((\S*notebooks/\S+)\.ipynb\)")
 LINK: Final = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -26,8 +31,17 @@ def on_config(config: Any) -> Any:
     names = [path.relative_to(SPECS).as_posix() for path in sorted(SPECS.rglob("*.md"))]
     decisions = [f"specification/{name}" for name in names if name.startswith("decisions/")]
     others = [f"specification/{name}" for name in names if not name.startswith("decisions/") and name != "README.md"]
+    config.copyright = f"tableformat {version('tableformat')}"
+    config.nav.append({"Notebooks": [f"notebooks/{path.stem}.md" for path in NOTEBOOKS]})
     config.nav.append({"Specification": ["specification/README.md", *others, {"Decisions": decisions}]})
     return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The set-up of a page is folded, so that the blocks of the page run when they are copied in their order. Links to
+    notebooks lead to their pages."""
+    folded = r'<details markdown="1"><summary>Set-up of this page</summary>\n\n```python\n\1```\n\n</details>'
+    return NOTEBOOK_LINK.sub(r"](\1.md)", SETUP.sub(folded, markdown))
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -42,8 +56,34 @@ def generated() -> Mapping[str, str]:
     return {
         "reference/cli.md": command_line(),
         **dict(specification()),
+        **{f"notebooks/{path.stem}.md": notebook(path) for path in NOTEBOOKS},
         **pictures(),
     }
+
+
+# -- notebooks ---------------------------------------------------------------------------------------------------------
+
+
+def notebook(path: Path) -> str:
+    """The cells of a notebook with their outputs, as a page."""
+    parts: list[str] = []
+    for cell in json.loads(path.read_text())["cells"]:
+        source = "".join(cell["source"])
+        parts += [source] if cell["cell_type"] == "markdown" else [f"```python\n{source}\n```"]
+        parts += [output_text(each) for each in cell.get("outputs", ())]
+    title, _, rest = "\n\n".join(parts).partition("\n")
+    return f"{title}\n\n[Download this notebook]({path.name})\n{rest}\n"
+
+
+def output_text(output: Any) -> str:
+    """What a cell printed as a block, and what it displays as HTML of one line, which Markdown leaves as it is."""
+    if output["output_type"] == "stream":
+        return f"```\n{''.join(output['text'])}```"
+    data = output["data"]
+    shown = data.get("text/html") or data.get("image/svg+xml")
+    if shown is None:
+        return f"```\n{''.join(data['text/plain'])}\n```"
+    return f'<div class="notebook-output">{"".join("".join(shown).splitlines())}</div>'
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -70,13 +110,25 @@ def command_line() -> str:
 def described(name: str, command: Any) -> list[str]:
     arguments = [each.metavar or each.name.upper() for each in command.params if each.param_type_name == "argument"]
     usage = " ".join([name, *arguments])
-    return ["", f"## {name}", "", f"`{usage}`", "", command.help or "", "", *option_table(command)]
+    text, _, example = (command.help or "").partition("Example: ")
+    shown = ["", "```console", f"$ {' '.join(example.split())}", "```"] if example else []
+    return ["", f"## {name}", "", f"`{usage}`", "", text.strip(), *shown, "", *option_table(command)]
 
 
 def option_table(command: Any) -> list[str]:
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
-    rows = [f"| `{', '.join(each.opts)}` | {cell(each.help or '')} |" for each in options]
+    rows = [f"| `{option_text(each)}` | {cell(each.help or '')}{default_text(each)} |" for each in options]
     return ["| option | what it does |", "|---|---|", *rows] if rows else []
+
+
+def option_text(option: Any) -> str:
+    value = "" if option.is_flag else f" {option.metavar or option.display_type(None).strip('<>')}"
+    return f"{', '.join([*option.opts, *option.secondary_opts])}{value}"
+
+
+def default_text(option: Any) -> str:
+    is_obvious = option.is_flag or option.default in (None, "", ()) or callable(option.default)
+    return "" if is_obvious else f" Default: `{getattr(option.default, 'value', option.default)}`."
 
 
 def cell(text: str) -> str:

@@ -35,11 +35,13 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.running.shown_progress import shows_progress
 from tableformat.markup import html
 from tableformat.metadata.identifiers import identifier_parts
 from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
-from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.options import CommitKeywords, CommitOptions, RowsLike
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.storage.location import from_anywhere
@@ -79,6 +81,8 @@ class Catalog(CatalogNames):
         guard_metadata_removal(backend)
         write_every_version(backend)
         type_outages(backend)
+        if not isinstance(backend, EmbeddedCatalog):
+            accept_every_blob_type()  # PyIceberg parses the metadata of these catalogs.
         if isinstance(backend, SqlCatalog) and not isinstance(backend, EmbeddedCatalog):
             type_database_errors(backend.engine, backend.name)
         super().__init__(backend)
@@ -248,7 +252,7 @@ class Catalog(CatalogNames):
     def write(
         self,
         identifier: Identifier,
-        rows: Any,
+        rows: RowsLike | str | os.PathLike[str],
         *,
         mode: Literal["append", "overwrite", "upsert", "error"] = "append",
         schema_mode: Literal["strict", "merge"] = "strict",
@@ -463,6 +467,7 @@ class Catalog(CatalogNames):
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).purge(locations)
 
+    @shows_progress
     def erase(
         self,
         rows: Mapping[str, Any],
@@ -492,6 +497,7 @@ class Catalog(CatalogNames):
             requests.append(EraseRequest(iceberg=iceberg, prefix=prefix, where=where))
         return erase(requests, everywhere=everywhere, dry_run=dry_run, progress=progress)
 
+    @shows_progress
     def relocate(
         self,
         to: str | os.PathLike[str] | None = None,

@@ -67,7 +67,6 @@ from tableformat.errors import (
 )
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
-from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.metadata.table_file import quickly_parsed
 from tableformat.properties import is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
@@ -86,8 +85,6 @@ BOUNDED_METADATA: Final = {
 _TYPE_COLUMN: Final = "iceberg_type"
 _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
-
-accept_every_blob_type()
 
 
 class EmbeddedCatalog(SqlCatalog):

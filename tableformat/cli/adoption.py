@@ -21,7 +21,10 @@ def adopt(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Give a key to a table of another writer: the columns become required if no row has a null in them."""
+    """Give a key to a table of another writer: the columns become required if no row has a null in them.
+
+    Example: tableformat adopt shop.orders --key customer,order
+    """
     from tableformat.display.health import render_health
     from tableformat.display.jobs import result_dict
     from tableformat.display.text import counted
@@ -41,7 +44,12 @@ def adopt(
 def add_files(
     context: typer.Context,
     table: WritableTableArgument,
-    files: Annotated[list[str], typer.Argument(metavar="LOCATION...", help="Parquet files.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOCATION...", help="Parquet files, directories, or quoted patterns such as 'in/**/*.parquet'."
+        ),
+    ],
     *,
     check_duplicate_files: Annotated[
         bool,
@@ -51,7 +59,12 @@ def add_files(
     ] = True,
     branch: BranchOption = None,
 ) -> None:
-    """Add existing Parquet files to a table. Rows are read only if footers do not show that they fit."""
+    """Add existing Parquet files to a table. Rows are read only if footers do not show that they fit.
+
+    Names of directories such as day=2026-01-31 are values of a partition column that the files lack.
+
+    Example: tableformat add-files shop.orders orders/
+    """
     from tableformat.display.jobs import result_dict
     from tableformat.display.text import counted
 
@@ -69,7 +82,10 @@ def register_table(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The new name in the catalog (db.t).")],
     metadata_location: Annotated[str, typer.Argument(metavar="METADATA", help="Its current metadata.json file.")],
 ) -> None:
-    """Add an existing table to the catalog by its metadata file."""
+    """Add an existing table to the catalog by its metadata file.
+
+    Example: tableformat register-table shop.orders s3://bucket/orders/metadata/00007.metadata.json
+    """
     session = Session.of(context)
     with session.catalog() as catalog:
         registered = catalog.register_table(table, metadata_location)

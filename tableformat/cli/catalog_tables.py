@@ -19,7 +19,10 @@ def drop(
     purge: Annotated[bool, typer.Option("--purge", help="Also remove its files. This cannot be undone.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove a table from the catalog. Its files stay unless --purge is given; `register-table` adds it again."""
+    """Remove a table from the catalog. Its files stay unless --purge is given; `register-table` adds it again.
+
+    Example: tableformat drop shop.orders --purge
+    """
     from rich.text import Text
 
     session = Session.of(context)
@@ -42,7 +45,10 @@ def rename(
     table: WritableTableArgument,
     to: Annotated[str, typer.Argument(metavar="NEW", help="The new name in the catalog (db.t).")],
 ) -> None:
-    """Rename a table; its files are not moved."""
+    """Rename a table; its files are not moved.
+
+    Example: tableformat rename shop.orders shop.old_orders
+    """
     session = Session.of(context)
     before = session.writable_table(table).name
     with session.catalog() as catalog:
@@ -63,7 +69,10 @@ def set_property(
         list[str] | None, typer.Option("--unset", metavar="NAME", help="Remove a property instead. Repeatable.")
     ] = None,
 ) -> None:
-    """Set table properties in one commit, or remove some with --unset."""
+    """Set table properties in one commit, or remove some with --unset.
+
+    Example: tableformat set-property shop.orders tableformat.upkeep=writer
+    """
     from rich.text import Text
 
     if bool(properties) == bool(unset):

@@ -14,7 +14,7 @@ from tableformat.cli.options import (
     WritableTableArgument,
     names_of,
 )
-from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
+from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, limit_of, print_rows
 from tableformat.cli.session import Session, local_ms
 
 
@@ -43,11 +43,18 @@ def changes(
     columns: ColumnsOption = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, all as JSON]."),
+        typer.Option(
+            "--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, otherwise all]."
+        ),
     ] = None,
     branch: BranchOption = None,
 ) -> None:
-    """Print the rows that snapshots deleted and added, oldest first: applied in this order they rebuild the table."""
+    """Print the rows that snapshots deleted and added, oldest first: applied in this order they rebuild the table.
+
+    Example: tableformat changes shop.orders --since 2026-01-31T12:00 --ndjson
+    """
+    from tableformat.metadata.change_columns import CHANGE_TYPE
+
     session = Session.of(context)
     feed = session.table(table, branch).changes(
         where,
@@ -59,7 +66,9 @@ def changes(
         consumer=consumer,
     )
     types = [iceberg_type(field, feed.view.schema) for field in feed.schema]
-    wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
+    if columns is None:
+        feed = feed.select([CHANGE_TYPE.name, *(name for name in feed.schema.names if name != CHANGE_TYPE.name)])
+    wanted = limit_of(session.output, limit)
     about = {"from_snapshot_id": feed.from_snapshot_id, "to_snapshot_id": feed.to_snapshot_id}
     with feed.to_batches() as batches:
         print_rows(session.output, Taken(batches, wanted), feed.schema.names, types, about=about)

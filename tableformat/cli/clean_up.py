@@ -41,7 +41,10 @@ def expire_snapshots(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove old snapshots, and the files that no snapshot, branch or tag needs any more."""
+    """Remove old snapshots, and the files that no snapshot, branch or tag needs any more.
+
+    Example: tableformat expire-snapshots shop.orders --older-than 7d --dry-run
+    """
     from tableformat.cli.quantities import parse_moment
     from tableformat.display.text import counted, size
 
@@ -87,7 +90,10 @@ def remove_orphan_files(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove files in the table's directory that no metadata names, for example files of failed writers."""
+    """Remove files in the table's directory that no metadata names, for example files of failed writers.
+
+    Example: tableformat remove-orphan-files shop.orders --dry-run
+    """
     from tableformat.cli.quantities import parse_moment
     from tableformat.display.text import counted, size
 

@@ -99,7 +99,10 @@ def compact(
     max_rewritten_bytes: BytesOption = None,
     option: FurtherOption = None,
 ) -> None:
-    """Rewrite data files if that makes reading cheaper. Rows stay the same; older snapshots keep the old files."""
+    """Rewrite data files if that makes reading cheaper. Rows stay the same; older snapshots keep the old files.
+
+    Example: tableformat compact shop.orders --target-file-size 256MB --dry-run
+    """
     from tableformat.maintenance.compaction.row_order import parsed_order
 
     given: dict[str, Any] = {

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tableformat.cli.commands import Command, Group
+from tableformat.cli.output import OutputFormat
 from tableformat.cli.running import drawn_progress
 from tableformat.cli.session import Session
 from tableformat.errors import InvalidArgumentError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tableformat.maintenance.running.progress import Progress
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="Test any reader of Iceberg with tables that have deletes of every kind, and their expected rows.",
 )
@@ -35,7 +38,7 @@ CaseOption = Annotated[
 ]
 
 
-@app.command("write")
+@app.command("write", cls=Command)
 def write(
     context: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")],
@@ -43,7 +46,10 @@ def write(
     corpus: CorpusOption = None,
     case: CaseOption = None,
 ) -> None:
-    """Write the cases as Iceberg tables, each with the expected rows and the rules that decide it."""
+    """Write the cases as Iceberg tables, each with the expected rows and the rules that decide it.
+
+    Example: tableformat corpus write tables/
+    """
     from rich.text import Text
 
     session = Session.of(context)
@@ -59,7 +65,7 @@ def write(
     )
 
 
-@app.command("check")
+@app.command("check", cls=Command)
 def check(
     context: typer.Context,
     directory: Annotated[
@@ -96,11 +102,12 @@ def check(
         ),
     ] = 20,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit for one table.")] = 60.0,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the matrix as Markdown.")] = False,
 ) -> None:
     """Run readers over the cases and print the result for every table.
 
     Ends with status 1 if a reader returned wrong rows or crashed. A refusal is not a failure, because no row is lost.
+
+    Example: tableformat corpus check --reader pyiceberg --markdown
     """
     from tableformat.corpus.check import Reader
     from tableformat.corpus.check import check as run
@@ -108,8 +115,6 @@ def check(
     from tableformat.corpus.measured import read_measured
 
     session = Session.of(context)
-    if markdown and session.output.is_json:
-        raise typer.BadParameter("--output json prints JSON.", param_hint="--markdown")
     if not reader and not results:
         raise typer.BadParameter("pass a reader, or a file with --results.", param_hint="--reader")
     readers = [Reader.parse(text) for text in reader or ()]
@@ -124,7 +129,7 @@ def check(
                     run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
                 )
         matrix = Matrix(tuple(cases), tuple(measured))
-    if markdown:
+    if session.output.format is OutputFormat.MARKDOWN:
         session.output.write(render_markdown(matrix))
     else:
         session.output.emit(matrix.to_dict, lambda: render_matrix(matrix))

@@ -55,7 +55,10 @@ def create(
         bool, typer.Option("--parents", help="Create the directory of the lake and the namespace if they do not exist.")
     ] = False,
 ) -> None:
-    """Create an empty table."""
+    """Create an empty table.
+
+    Example: tableformat create shop.orders 'customer string' 'order long' 'item string' --key customer,order --parents
+    """
     from rich.text import Text
 
     from tableformat.metadata.identifiers import identifier_parts

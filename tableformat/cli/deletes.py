@@ -68,7 +68,10 @@ def delete_prefix(
     batch_id: BatchOption = None,
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
-    """Delete every row whose key begins with the given values. No existing data is read."""
+    """Delete every row whose key begins with the given values. No existing data is read.
+
+    Example: tableformat delete-prefix shop.orders customer=ann order=3 --dry-run
+    """
     from tableformat.deletes.spans.spans import spans_of_prefixes
     from tableformat.keys.key_columns import KeyColumns
     from tableformat.operations.drafts.draft import Draft
@@ -136,7 +139,10 @@ def delete_range(
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
     """Delete the rows from one value (included) to another (excluded). No existing data is read. An open side includes
-    nulls."""
+    nulls.
+
+    Example: tableformat delete-range shop.orders --on customer,order --lower ann,1 --upper ann,100
+    """
     from tableformat.deletes.spans.spans import span_of_bounds
     from tableformat.keys.value_text import parse_tuple
     from tableformat.operations.drafts.draft import Draft
@@ -193,7 +199,10 @@ def delete_ranges(
     if_unchanged_since: UnchangedOption = None,
 ) -> None:
     """Delete the ranges of a file in one snapshot. No existing data is read. Lower bounds are included, upper bounds
-    are not."""
+    are not.
+
+    Example: tableformat delete-ranges shop.orders --from cutoffs.csv
+    """
     import pyarrow as pa
 
     from tableformat.cli.load import rows_of_files

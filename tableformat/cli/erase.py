@@ -42,6 +42,8 @@ def erase(
     """Erase rows from all snapshots, branches, tags and retired ranges, and prove it. They cannot be brought back.
 
     Ends with status 1 if something could not be reached.
+
+    Example: tableformat erase shop.orders customer=ann --certificate ann.json
     """
     from tableformat.display.jobs import erasure_dict, render_erasure
     from tableformat.display.text import counted

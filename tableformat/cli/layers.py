@@ -37,6 +37,8 @@ def layers(
     """Draw a table: column values on the x axis, sequence numbers on the y axis, data files and deletes as spans.
 
     Reads metadata only. Range partitions are a ruler below, with gaps between declared ranges.
+
+    Example: tableformat layers shop.orders --column order --svg orders.svg
     """
     from rich.text import Text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -31,6 +31,29 @@ if TYPE_CHECKING:
 _TOLD_ROWS: Final = 5
 _FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
+_PrefixOption = Annotated[
+    str | None,
+    typer.Option(
+        "--replace-prefix", metavar="A,B", help="Replace the rows with the same values in these leading key columns."
+    ),
+]
+_IntervalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--replace-interval",
+        metavar="A,B",
+        help="Replace the rows whose values in these columns are from --lower (included) to --upper (excluded).",
+    ),
+]
+_OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--order-by",
+        metavar="A,B",
+        help="Add only the newest rows of each prefix or key: those with the greatest values in these columns.",
+    ),
+]
+
 
 def load(
     context: typer.Context,
@@ -42,23 +65,12 @@ def load(
         ),
     ],
     *,
-    replace_prefix: Annotated[
-        str | None,
-        typer.Option(
-            "--replace-prefix",
-            metavar="A,B",
-            help="Replace the rows with the same values in these leading key columns.",
-        ),
-    ] = None,
+    replace_prefix: _PrefixOption = None,
+    replace_interval: _IntervalOption = None,
+    lower: Annotated[str | None, typer.Option(metavar="VALUE", help="The first value to replace.")] = None,
+    upper: Annotated[str | None, typer.Option(metavar="VALUE", help="The first value to keep.")] = None,
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace the rows with the same key.")] = False,
-    order_by: Annotated[
-        str | None,
-        typer.Option(
-            "--order-by",
-            metavar="A,B",
-            help="Add only the newest rows of each prefix or key: those with the greatest values in these columns.",
-        ),
-    ] = None,
+    order_by: _OrderOption = None,
     merge_schema: Annotated[
         bool, typer.Option("--merge-schema", help="Add columns that the table lacks, and widen types. Parquet only.")
     ] = False,
@@ -74,15 +86,19 @@ def load(
 
     Values of CSV and JSON are read with the types of the table's columns. An empty CSV value without quotes is null. A
     JSON file is held in memory, the others are read in batches.
+
+    Example: tableformat load shop.orders january/*.parquet --upsert
     """
-    if upsert and replace_prefix is not None:
-        raise typer.BadParameter("pass either --upsert or --replace-prefix, not both.")
-    if order_by is not None and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--order-by requires --upsert or --replace-prefix.")
-    if if_unchanged_since is not None and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--if-unchanged-since requires --upsert or --replace-prefix.")
-    if on_stale is not Stale.IGNORE and not upsert and replace_prefix is None:
-        raise typer.BadParameter("--on-stale requires --upsert or --replace-prefix.")
+    replacing = {"--upsert": upsert, "--replace-prefix": replace_prefix, "--replace-interval": replace_interval}
+    given = [name for name, value in replacing.items() if value not in (None, False)]
+    if len(given) > 1:
+        raise typer.BadParameter(f"pass only one of {', '.join(given)}.")
+    _require_some(given, {"--if-unchanged-since": if_unchanged_since}, replacing)
+    of_keys = {"--order-by": order_by, "--on-stale": None if on_stale is Stale.IGNORE else on_stale}
+    _require_some(given, of_keys, ("--upsert", "--replace-prefix"))
+    _require_some(given, {"--lower": lower, "--upper": upper}, ("--replace-interval",))
+    if replace_interval is not None and lower is None and upper is None:
+        raise typer.BadParameter("--replace-interval requires --lower, --upper or both.")
     batch = batch_of(application_id, batch_id, if_unchanged_since)
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -95,9 +111,29 @@ def load(
         elif replace_prefix is not None:
             prefix, order = names_of(replace_prefix), names_of(order_by)
             result = handle.replace(rows, prefix=prefix, order_by=order, on_stale=on_stale.value, **batch)
+        elif replace_interval is not None:
+            on = names_of(replace_interval) or []
+            low, high = (_bound(handle, on, each) for each in (lower, upper))
+            result = handle.replace_interval(rows, on=on, lower=low, upper=high, **batch)
         else:
             result = handle.append(rows, **batch)
     emit_loaded(session, handle, files, result, done="loaded into")
+
+
+def _require_some(given: Sequence[str], options: Mapping[str, object], needed: Collection[str]) -> None:
+    """Refuse options that only have an effect with one of the needed ones."""
+    wrong = [name for name, value in options.items() if value is not None]
+    if wrong and not set(given) & set(needed):
+        raise typer.BadParameter(f"{wrong[0]} requires {' or '.join(needed)}.")
+
+
+def _bound(table: Table, on: Sequence[str], text: str | None) -> Any:
+    from tableformat.keys.value_text import parse_tuple
+
+    if text is None:
+        return None
+    values = parse_tuple(text, on, table.metadata.schema(), where=table.name)
+    return values[0] if len(on) == 1 else values
 
 
 def emit_loaded(session: Session, table: Table, files: Sequence[Path], result: CommitResult, *, done: str) -> None:

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
+from tableformat.cli.commands import Command, Group
 from tableformat.cli.options import parse_options
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
@@ -29,8 +29,14 @@ _FLAGS: Final = ("--debug",)
 _COLLECTED_AFTER: Final = 200_000
 """New objects before a garbage collection. Most objects of a command belong to the modules that it imports (decision
 37)."""
-_JSON: Final = "--json"
-"""Short for `--output json`, under the name that other programs use."""
+_SHORT_FORMATS: Final = {f"--{each.value}": each for each in OutputFormat if each is not OutputFormat.TEXT}
+"""`--json` is short for `--output json`, under the name that other programs use."""
+_PRINT_ROWS: Final = {
+    OutputFormat.CSV: ("head", "query", "changes", "shell"),
+    OutputFormat.MARKDOWN: ("head", "query", "changes", "corpus"),
+    OutputFormat.NDJSON: ("head", "query", "changes"),
+}
+"""The commands with results in these formats."""
 
 
 def globals_first(arguments: list[str]) -> list[str]:
@@ -46,8 +52,8 @@ def globals_first(arguments: list[str]) -> list[str]:
         if argument in _VALUED and position + 1 < len(arguments) and not _is_a_file(argument, arguments[position + 1]):
             front += arguments[position : position + 2]
             position += 1
-        elif argument == _JSON:
-            front += ["--output", "json"]
+        elif argument in _SHORT_FORMATS:
+            front += ["--output", _SHORT_FORMATS[argument].value]
         elif argument in _FLAGS or argument.startswith(tuple(f"{name}=" for name in _VALUED if name != "-o")):
             front.append(argument)
         else:
@@ -155,13 +161,13 @@ def _command(name: str, panel: str, home: str) -> Any:
     # Completion of the shell is an option of the program.
     of_one._add_completion = False
     if of_one is not defined:
-        of_one.command(name, rich_help_panel=panel)(defined)
+        of_one.command(name, cls=Command, rich_help_panel=panel)(defined)
     command = typer.main.get_command(of_one)
     command.name, command.rich_help_panel = name, panel  # type: ignore[attr-defined]
     return command
 
 
-class ErrorTellingGroup(TyperGroup):
+class ErrorTellingGroup(Group):
     """Reports errors in one or two sentences and ends with status 1; with `--debug`, errors are not caught."""
 
     def __init__(self, **options: Any) -> None:
@@ -321,7 +327,13 @@ def main(
     ] = None,
     output: Annotated[
         OutputFormat,
-        typer.Option("--output", "-o", help="Text, or one JSON document on stdout; --json is short for the latter."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            help="Text, one JSON document, or rows as CSV, Markdown or a JSON object per line (ndjson). Short: --json, "
+            "--csv, --markdown, --ndjson.",
+        ),
     ] = OutputFormat.TEXT,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     _version: Annotated[
@@ -329,6 +341,12 @@ def main(
     ] = False,
 ) -> None:
     """Options of every command, before or after its name."""
+    printing = _PRINT_ROWS.get(output)
+    if printing is not None and context.invoked_subcommand not in (None, *printing):
+        raise typer.BadParameter(
+            f"{output.value} is a format of {', '.join(printing)}; {context.invoked_subcommand} prints text or json.",
+            param_hint="--output",
+        )
     context.obj = Session(
         Output(output), catalog, parse_options(catalog_option or [], hint="--catalog-option"), is_debugging=debug
     )

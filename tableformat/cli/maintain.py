@@ -30,7 +30,10 @@ def convert_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Convert equality and range deletes to position deletes, so that every Iceberg engine can read the table."""
+    """Convert equality and range deletes to position deletes, so that every Iceberg engine can read the table.
+
+    Example: tableformat convert-deletes shop.orders
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -48,7 +51,10 @@ def apply_retention(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Delete the rows that the property tableformat.retain no longer keeps. No existing data is read."""
+    """Delete the rows that the property tableformat.retain no longer keeps. No existing data is read.
+
+    Example: tableformat apply-retention shop.events --dry-run
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     tried = handle.maintenance.apply_retention(dry_run=True)
@@ -65,7 +71,10 @@ def drop_dead_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Drop delete files that match no row any more, each with a proof. Opens no data file."""
+    """Drop delete files that match no row any more, each with a proof. Opens no data file.
+
+    Example: tableformat drop-dead-deletes shop.orders
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -80,7 +89,10 @@ def merge_range_deletes(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Merge the range delete files of many commits, so that planning a scan opens fewer files. Opens no data file."""
+    """Merge the range delete files of many commits, so that planning a scan opens fewer files. Opens no data file.
+
+    Example: tableformat merge-range-deletes shop.orders
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -99,7 +111,10 @@ def rewrite_position_delete_files(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Merge the position deletes of each data file into one file. Opens no data file."""
+    """Merge the position deletes of each data file into one file. Opens no data file.
+
+    Example: tableformat rewrite-position-delete-files shop.orders
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -122,7 +137,10 @@ def rewrite_manifests(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Group manifest entries by partition, so that filtered scans read fewer manifests."""
+    """Group manifest entries by partition, so that filtered scans read fewer manifests.
+
+    Example: tableformat rewrite-manifests shop.orders
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -144,7 +162,10 @@ def compute_table_stats(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Count the distinct values of columns into a statistics file, for the optimizers of engines."""
+    """Count the distinct values of columns into a statistics file, for the optimizers of engines.
+
+    Example: tableformat compute-table-stats shop.orders --column customer
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
@@ -169,7 +190,10 @@ def publish(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Convert a branch, and move the branch that other engines read forward to it."""
+    """Convert a branch, and move the branch that other engines read forward to it.
+
+    Example: tableformat publish shop.orders --branch ingest --target main
+    """
     from tableformat.commit.publish_target import publish_target_of
 
     session = Session.of(context)

@@ -26,6 +26,14 @@ class OutputFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    NDJSON = "ndjson"
+
+    @property
+    def has_only_rows(self) -> bool:
+        """Whether the format is for commands that print rows."""
+        return self not in (OutputFormat.TEXT, OutputFormat.JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,10 @@ class Output:
     @property
     def is_json(self) -> bool:
         return self.format is OutputFormat.JSON
+
+    @property
+    def is_text(self) -> bool:
+        return self.format is OutputFormat.TEXT
 
     def emit(self, document: Callable[[], dict[str, Any]], rendering: Callable[[], RenderableType]) -> None:
         """Print the result as a JSON document or as text. Only the requested form is computed."""

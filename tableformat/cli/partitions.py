@@ -43,7 +43,10 @@ def partitions(
         bool, typer.Option("--history", help="List the changes of the ranges, as far back as the metadata log goes.")
     ] = False,
 ) -> None:
-    """List the range partitions of a table, including empty and retired ones, and their contents, from metadata."""
+    """List the range partitions of a table, including empty and retired ones, and their contents, from metadata.
+
+    Example: tableformat partitions shop.sales --history
+    """
     from tableformat.display.grid import Column, grid
     from tableformat.operations.inspect import Inspect
 
@@ -100,7 +103,10 @@ def alter_partitions(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Change the declared ranges of a table in one commit."""
+    """Change the declared ranges of a table in one commit.
+
+    Example: tableformat alter-partitions shop.sales --add '[2026, 2027)' --drop '[2020, 2021)'
+    """
     from tableformat.range_partitions.range_text import parse_end, parse_range
 
     session = Session.of(context)
@@ -132,7 +138,10 @@ def advance_window(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Add future partitions, and drop partitions that are older than the table's retention."""
+    """Add future partitions, and drop partitions that are older than the table's retention.
+
+    Example: tableformat advance-window shop.sales --dry-run
+    """
     from tableformat.range_partitions.range_text import parse_end
 
     session = Session.of(context)
@@ -153,7 +162,10 @@ def retire(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Drop partitions and keep their files under a tag; `restore` brings them back."""
+    """Drop partitions and keep their files under a tag; `restore` brings them back.
+
+    Example: tableformat retire shop.sales '[2020, 2021)'
+    """
     from tableformat.range_partitions.range_text import parse_range
 
     session = Session.of(context)
@@ -186,7 +198,10 @@ def restore(
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Bring back the partitions that were retired under a tag."""
+    """Bring back the partitions that were retired under a tag.
+
+    Example: tableformat restore shop.sales retired-2020-2021
+    """
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     _tell(session, handle, handle.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))

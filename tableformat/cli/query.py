@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,13 +19,16 @@ from tableformat.cli.options import (
     names_of,
 )
 from tableformat.cli.output import Output
-from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
+from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, limit_of, print_rows
 from tableformat.cli.session import Session, local_ms, view_of
 from tableformat.cli.sql_run import run_sql
 from tableformat.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+_STANDARD_INPUT: Final = "-"
 
 
 class QueryFailedError(InvalidArgumentError):
@@ -43,7 +47,10 @@ def head(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Print some rows of a table, with all deletes applied."""
+    """Print some rows of a table, with all deletes applied.
+
+    Example: tableformat head shop.orders --where "customer = 'ann'" --csv
+    """
     from tableformat.scan.scan import Scan
 
     session = Session.of(context)
@@ -57,11 +64,15 @@ def head(
 
 def query(
     context: typer.Context,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="DuckDB SQL; tables are db.t, or lake.db.t.")],
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help='DuckDB SQL; tables are db.t, or lake.db.t. "-" reads standard input.')
+    ],
     *,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, all as JSON]."),
+        typer.Option(
+            "--limit", "-n", min=0, help=f"Print at most this many rows [{TEXT_ROWS} as text, otherwise all]."
+        ),
     ] = None,
     snapshot: SnapshotOption = None,
     as_of: AsOfOption = None,
@@ -72,6 +83,8 @@ def query(
 
     To read one table at another state, write "FROM db.t AT (VERSION => 8423)", with a snapshot id or the quoted name of
     a tag or branch, or "AT (TIMESTAMP => '2026-01-31')". The options for time travel apply to all tables.
+
+    Example: tableformat query "SELECT customer, count(*) FROM shop.orders GROUP BY ALL" --markdown
     """
     import duckdb
 
@@ -79,7 +92,8 @@ def query(
     from tableformat.storage.duckdb_connection import duckdb_connection
 
     session = Session.of(context)
-    wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
+    wanted = limit_of(session.output, limit)
+    text = sys.stdin.read() if sql == _STANDARD_INPUT else sql
     state = {
         "snapshot_id": snapshot,
         "as_of": None if as_of is None else local_ms(as_of),
@@ -89,9 +103,9 @@ def query(
     with session.catalog() as catalog, duckdb_connection() as connection:
         attach_as_default(connection, catalog, **state)
         try:
-            run_cancellable(connection, lambda: _run(connection, sql, session.output, wanted))
+            run_cancellable(connection, lambda: _run(connection, text, session.output, wanted))
         except duckdb.Error as error:
-            raise QueryFailedError(_one_line(error)) from error
+            raise QueryFailedError(_told(error)) from error
 
 
 def explain(
@@ -109,7 +123,10 @@ def explain(
     branch: BranchOption = None,
 ) -> None:
     """Explain which files a scan reads, which deletes apply to them, and why. Without --analyze, only metadata and
-    range deletes are read."""
+    range deletes are read.
+
+    Example: tableformat explain shop.orders --where "customer = 'ann'" --analyze
+    """
     from tableformat.display.explain import render_explanation
     from tableformat.display.summary import name_of
     from tableformat.scan.scan import Scan
@@ -130,12 +147,13 @@ def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | 
     result = run_sql(connection, sql, limit)
     if result is None:
         raise InvalidArgumentError("the SQL text has no statement.")
-    if result.is_plan and not output.is_json:
+    if result.is_plan and output.is_text:
         output.write(*result.plan_lines())
         return
     print_rows(output, result.rows, result.names, result.types)
 
 
-def _one_line(error: Exception) -> str:
-    """DuckDB's message without the excerpt of the SQL text."""
-    return " ".join(str(error).partition("\n\nLINE ")[0].split())
+def _told(error: Exception) -> str:
+    """DuckDB's message, with the line of the SQL text and the pointer into it."""
+    message, separator, excerpt = str(error).strip().partition("\n\nLINE ")
+    return " ".join(message.split()) + (f"\n\nLINE {excerpt}" if separator else "")

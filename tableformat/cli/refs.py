@@ -34,7 +34,10 @@ def rollback(
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Make an earlier snapshot current again. Nothing is removed: the later snapshots stay readable by id."""
+    """Make an earlier snapshot current again. Nothing is removed: the later snapshots stay readable by id.
+
+    Example: tableformat rollback shop.orders --as-of 2026-01-31T12:00
+    """
     from rich.text import Text
 
     from tableformat.display.text import counted
@@ -78,7 +81,10 @@ def tag(
     *,
     delete: Annotated[bool, typer.Option("--delete", "-d", help="Remove the tag.")] = False,
 ) -> None:
-    """Name a snapshot, so that it is kept and can be found again; list or remove such names."""
+    """Name a snapshot, so that it is kept and can be found again; list or remove such names.
+
+    Example: tableformat tag shop.orders before-audit
+    """
     from rich.text import Text
 
     if name is None and delete:
@@ -113,7 +119,10 @@ def branch(
     drop: Annotated[bool, typer.Option("--drop", help="Remove the branch; its own snapshots may then expire.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Start a branch; list or remove branches."""
+    """Start a branch; list or remove branches.
+
+    Example: tableformat branch shop.orders ingest
+    """
     from rich.text import Text
 
     if name is None and drop:

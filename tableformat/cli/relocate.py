@@ -38,7 +38,10 @@ def relocate(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Back up and restore (--to), or update the metadata of a lake that was moved or copied."""
+    """Back up and restore (--to), or update the metadata of a lake that was moved or copied.
+
+    Example: tableformat relocate --to backup/
+    """
     from tableformat.display.jobs import result_dict
     from tableformat.display.relocation import render_relocation
     from tableformat.errors import InvalidArgumentError

@@ -21,6 +21,8 @@ def report(
     """Write a page about a table: health, layers, schema, snapshots, properties. It has no script and needs no network.
 
     Reads metadata, and range delete files like the planning of a scan.
+
+    Example: tableformat report shop.orders -o orders.html
     """
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Writes rows to stdout, as a grid or as one JSON document."""
+"""Writes rows to stdout, as a grid, as one JSON document or as lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
 
 TEXT_ROWS: Final = 100
-"""Rows that are printed as text by default."""
+"""Rows that are printed as text by default. Other formats have all rows."""
+
+
+def limit_of(output: Output, limit: int | None) -> int | None:
+    """The number of rows to print: as requested, otherwise all, or the first ones as text."""
+    return limit if limit is not None or not output.is_text else TEXT_ROWS
 
 
 class Taken:
@@ -48,8 +53,8 @@ def print_rows(
     *,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print rows as a grid, or as one JSON document that is written while the rows arrive. `about` has additional
-    fields of that document."""
+    """Print rows as a grid, as one JSON document that is written while the rows arrive, or as lines. `about` has
+    additional fields of that document."""
     import pyarrow as pa
 
     from tableformat.cli.json_values import json_rows
@@ -61,6 +66,11 @@ def print_rows(
             (json_rows(batch, names) for batch in taken),
             lambda: {"row_count": taken.row_count, "is_truncated": taken.is_truncated, **(about or {})},
         )
+        return
+    if output.format.has_only_rows:
+        from tableformat.cli.row_formats import row_lines
+
+        output.write(*row_lines(output.format, taken, names))
         return
     rows = pa.Table.from_batches(list(taken), schema=taken.schema).rename_columns(list(names))
     output.emit(dict, lambda: Rows.of(rows, types))

@@ -36,7 +36,10 @@ def demo(
     batches: Annotated[int | None, typer.Option(min=2, help="Number of micro-batches in the stream.")] = None,
     messages: Annotated[int | None, typer.Option(min=1, help="Messages per batch.")] = None,
 ) -> None:
-    """Run the main job: replace rows by key prefix in a stream, query, time travel, convert, read with PyIceberg."""
+    """Run the main job: replace rows by key prefix in a stream, query, time travel, convert, read with PyIceberg.
+
+    Example: tableformat demo --writer local --batches 5
+    """
     from dataclasses import replace
 
     from tableformat.demo.messages import MessagePlan

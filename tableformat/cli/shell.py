@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tableformat.cli.cancellation import run_cancellable
-from tableformat.cli.output import Output
+from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.session import Session
 from tableformat.cli.shell_commands import CANCELLED, COMMANDS, HELP
 from tableformat.cli.shell_output import Mode, print_result
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tableformat.catalogs.catalog import Catalog
 
 
+_MODES: Final = {OutputFormat.TEXT: Mode.TABLE, OutputFormat.JSON: Mode.JSON, OutputFormat.CSV: Mode.CSV}
+
+
 def shell(
     context: typer.Context,
     *,
@@ -32,12 +35,14 @@ def shell(
 
     Each statement reads the newest snapshots. Standard input that is not a terminal is run as a script, which ends at
     the first error with status 1.
+
+    Example: tableformat shell --mode csv
     """
     from tableformat.engines.duckdb import attach_as_default
     from tableformat.storage.duckdb_connection import duckdb_connection
 
     session = Session.of(context)
-    chosen = mode or (Mode.JSON if session.output.is_json else Mode.TABLE)
+    chosen = mode or _MODES[session.output.format]
     lines = _lines_of_a_person if sys.stdin.isatty() else _lines_of_a_script
     if sys.stdin.isatty():
         _require_prompt()

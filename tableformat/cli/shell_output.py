@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import shutil
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tableformat.cli.output import Output, OutputFormat
 
@@ -30,10 +26,11 @@ class Mode(StrEnum):
 
 def print_result(output: Output, result: SqlResult, mode: Mode, *, is_paged: bool) -> None:
     """Print the rows. A table that is longer than the screen goes through a pager at a prompt."""
+    from tableformat.cli.row_formats import row_lines
     from tableformat.cli.row_output import print_rows
 
     if mode is Mode.CSV:
-        output.write(*_csv_lines(result))
+        output.write(*row_lines(OutputFormat.CSV, result.rows, result.names))
     elif mode is Mode.JSON:
         print_rows(Output(OutputFormat.JSON), result.rows, result.names, result.types)
     elif result.is_plan:
@@ -61,31 +58,3 @@ def _print_table(output: Output, result: SqlResult, *, is_paged: bool) -> None:
         output.note("No rows.")
     if result.rows.is_truncated:
         output.note(f"The first {_TABLE_ROWS:,} rows; .mode csv and .mode json print all.")
-
-
-def _csv_lines(result: SqlResult) -> Iterator[str]:
-    from tableformat.cli.json_values import json_rows
-
-    yield _csv_line(result.names)
-    for batch in result.rows:
-        for row in json_rows(batch, result.names):
-            yield _csv_line([_cell(value) for value in row.values()])
-
-
-def _csv_line(cells: list[Any]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Null is an empty cell; lists and structs are JSON."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case list() | dict():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return value

@@ -20,7 +20,10 @@ def ls(
     *,
     long: Annotated[bool, typer.Option("--long", "-l", help="Also the rows, files and sizes of each table.")] = False,
 ) -> None:
-    """List the tables of the catalog."""
+    """List the tables of the catalog.
+
+    Example: tableformat ls shop --long
+    """
     from tableformat.display.listing import render_names, render_summaries
 
     session = Session.of(context)
@@ -68,7 +71,10 @@ def show(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Show a table: schema, key, partitions, snapshot, rows, files, deletes, tags, properties."""
+    """Show a table: schema, key, partitions, snapshot, rows, files, deletes, tags, properties.
+
+    Example: tableformat show shop.orders --tag before-audit
+    """
     from tableformat.display.summary import render_summary, summarize
 
     session = Session.of(context)
@@ -84,7 +90,10 @@ def history(
     branch: BranchOption = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest snapshots.")] = None,
 ) -> None:
-    """List the snapshots of a table, newest first."""
+    """List the snapshots of a table, newest first.
+
+    Example: tableformat history shop.orders --limit 10
+    """
     from tableformat.display.history import history_of, render_history
     from tableformat.display.summary import name_of
 
@@ -110,7 +119,10 @@ def files(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """List the data files of a table."""
+    """List the data files of a table.
+
+    Example: tableformat files shop.orders
+    """
     from tableformat.display.files import file_entries, render_files
     from tableformat.display.summary import name_of
     from tableformat.metadata.metadata_tables import data_files_table
@@ -149,7 +161,10 @@ def deletes(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """List the delete files of a table, oldest first, and the rows that they delete."""
+    """List the delete files of a table, oldest first, and the rows that they delete.
+
+    Example: tableformat deletes shop.orders
+    """
     from tableformat.display.files import DeleteListing, delete_entries, path_that_ends
     from tableformat.display.summary import name_of
     from tableformat.operations.inspect import Inspect

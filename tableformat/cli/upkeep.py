@@ -33,7 +33,10 @@ _COMMANDS = {"table.range_partitions.advance": "advance_window", "table.range_pa
 
 
 def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
-    """Report what slows down reads of a table, and the command to run for each finding. Changes nothing."""
+    """Report what slows down reads of a table, and the command to run for each finding. Changes nothing.
+
+    Example: tableformat health shop.orders
+    """
     from tableformat.display.health import render_health
 
     session = Session.of(context)
@@ -52,9 +55,7 @@ def maintain(
         bool,
         typer.Option(
             "--watch",
-            help=(
-                "Run until Ctrl-C: do due work for the given tables, or for all tables without tableformat.upkeep=off."
-            ),
+            help="Run until Ctrl-C: do due work for the given tables, or all tables without tableformat.upkeep=off.",
         ),
     ] = False,
     interval: Annotated[
@@ -79,9 +80,10 @@ def maintain(
 ) -> None:
     """Run all jobs in a safe order, within budgets: deletes, files, manifests, publish, old snapshots, orphan files.
 
-    Ends with status 1 if a job failed; running out of time is not a failure. With --watch it runs as a service for many
-    tables: it merges small files as they appear, those with the highest gain first, and expires snapshots by the
-    settings of each table. Budgets are then the tables' own properties.
+    Ends with status 1 if a job failed. With --watch it runs as a service for many tables: it merges small files as they
+    appear and expires snapshots by the settings of each table. Budgets are then the tables' own properties.
+
+    Example: tableformat maintain --watch --interval 10m
     """
     if watch:
         refuse_with_watch(
@@ -122,7 +124,10 @@ def upkeep(
     branch: JobBranchOption = None,
 ) -> None:
     """Run the upkeep of writers with tableformat.upkeep=writer now: merge small files in levels, convert equality
-    deletes if there are many, and expire old snapshots by the settings of the table."""
+    deletes if there are many, and expire old snapshots by the settings of the table.
+
+    Example: tableformat upkeep shop.orders --dry-run
+    """
     from rich.text import Text
 
     session = Session.of(context)
@@ -145,7 +150,10 @@ def upgrade(
     format_version: Annotated[int, typer.Option(metavar="N", help="The format version of Iceberg.")] = 3,
     yes: YesOption = False,
 ) -> None:
-    """Upgrade a table to a newer format version. Version 3 has deletion vectors and row ids. It cannot be undone."""
+    """Upgrade a table to a newer format version. Version 3 has deletion vectors and row ids. It cannot be undone.
+
+    Example: tableformat upgrade shop.orders --format-version 3
+    """
     from rich.text import Text
 
     session = Session.of(context)

@@ -49,6 +49,8 @@ def verify(
 
     Ends with status 1 if a finding is an error (rows cannot be read, or a reader may get them wrong), if --keys finds a
     key of several rows, or if it could not compare all keys.
+
+    Example: tableformat verify shop.orders --deep
     """
     from tableformat.display.verification import render_verification
     from tableformat.maintenance.erasure.certificate import ErasureCertificate

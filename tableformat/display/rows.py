@@ -56,8 +56,7 @@ class Rows:
         yield self._grid(shown, limit)
         if len(shown) < len(self.names):
             yield Text(
-                f"{len(shown)} of {len(self.names)} columns fit the screen; select fewer columns, or use --output "
-                "json.",
+                f"{len(shown)} of {len(self.names)} columns fit the screen; select fewer columns, or use --csv.",
                 QUIET_STYLE,
             )
 

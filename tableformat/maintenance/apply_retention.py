@@ -17,6 +17,7 @@ from tableformat.markup.results import HtmlResult
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
@@ -74,7 +75,7 @@ def apply_retention(
         due = due_files(Draft(iceberg, branch).view, rule, moment)
         snapshot_id = None
         if due and not dry_run:
-            options = CommitOptions(snapshot_properties={APPLIED: _mark(rule, moment)})
+            options = CommitOptions(snapshot_properties={APPLIED: _mark(rule, moment), JOB: "apply_retention"})
             verb = partial(delete, where=rule.old_rows(moment))
             result = run_verb(verb, partial(Draft, iceberg, branch), options, one_shot=False)
             snapshot_id, added = result.snapshot_id, added + result.added_delete_files_count

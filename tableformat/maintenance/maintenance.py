@@ -38,6 +38,7 @@ from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, re
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
+from tableformat.maintenance.running.shown_progress import jobs_show_progress
 from tableformat.maintenance.statistics.compute_table_stats import ComputeTableStatsResult, compute_table_stats
 from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.metrics import UpkeepMetrics, metrics_of
@@ -51,11 +52,10 @@ from tableformat.metadata.snapshot_choice import head_view
 
 @checked_methods
 @calls_on_own_handles("iceberg")
+@jobs_show_progress
 @dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
-    """Jobs that change how a snapshot is stored, but never which rows it has, except `apply_retention` and `erase`.
-
-    The examples begin like the examples of `Table`.
+    """Jobs on one table. Only `apply_retention` and `erase` change its rows. Examples begin like those of `Table`.
 
     >>> result = table.delete_prefix({"id1": "A"})
     >>> table.maintenance.run(only=["convert_deletes"]).is_complete

@@ -37,6 +37,7 @@ from tableformat.metadata.manifests.manifest_reader import live_entries, read_ma
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 
 ENTRIES_MAX: Final = 10_000
@@ -87,7 +88,7 @@ def rewrite_manifests(
         return _result(view, plan_manifests(view, only_spec, fields_first, progress), started, dry_run=True)
 
     planned = _RewriteOnHead(only_spec, fields_first, progress)
-    commit_change(iceberg, planned, ref=branch).move(iceberg)
+    commit_change(iceberg, planned, ref=branch, snapshot_properties={JOB: "rewrite_manifests"}).move(iceberg)
     return _result(head_view(iceberg.metadata, iceberg.io, branch), planned.rewrite, started, dry_run=False)
 
 

@@ -6,3 +6,5 @@ from typing import Final
 
 DELETED_ROWS: Final = "tableformat.deleted-rows"
 """Rows that the snapshot deleted (CP-87). Iceberg's `deleted-records` counts the rows of removed data files."""
+JOB: Final = "tableformat.job"
+"""The maintenance job that made the snapshot, such as `compact` (FM-18)."""

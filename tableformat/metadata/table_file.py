@@ -39,7 +39,8 @@ NEWEST_FORMAT_VERSION: Final = 3
 _METADATA_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _UNKNOWN_TYPE: Final = re.compile(r"Unsupported field type: '?([\w()., ]+)")
 
-accept_every_blob_type()
+_BLOBS: Final = "blob-metadata"
+"""The name of the blobs of a statistics file, which PyIceberg parses only after `accept_every_blob_type`."""
 
 
 def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[TableMetadata, FileIO, str]:
@@ -69,6 +70,8 @@ def quickly_parsed(io: FileIO, location: str) -> TableMetadata:
     data = storage.read_bytes(io, location)
     try:
         text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
+        if _BLOBS.encode() in text:
+            accept_every_blob_type()
         return parse_metadata(text)
     except (exceptions.ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         # This parser is slower, but its errors describe the problem.
@@ -93,6 +96,8 @@ def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_B
             f"{location} has snapshots that list their manifests without a manifest list, as early writers of "
             "version 1 did. Rewrite the table with the engine that wrote it."
         )
+    if any(_BLOBS in file for file in document.get("statistics") or () if isinstance(file, dict)):
+        accept_every_blob_type()
     try:
         return TableMetadataUtil.parse_obj(document)
     except ValidationError as error:

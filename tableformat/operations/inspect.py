@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError, nearest_hint
+from tableformat.markup.notebook import displayed_methods
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
 from tableformat.metadata import all_snapshots
 from tableformat.metadata import metadata_tables as inspect
@@ -22,6 +23,7 @@ from tableformat.range_partitions.past import partitions_listed_at
 
 
 @checked_methods
+@displayed_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspect:
     """The metadata tables of one snapshot.

@@ -4,10 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from tableformat.arguments import check_texts
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
+
+
+class SupportsArrowStream(Protocol):
+    """An object that exports a stream of batches, such as a `Scan`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class SupportsArrowArray(Protocol):
+    """An object that exports one batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    RowsLike: TypeAlias = (
+        pa.Table
+        | pa.RecordBatch
+        | pa.RecordBatchReader
+        | ds.Dataset
+        | pandas.DataFrame
+        | polars.DataFrame
+        | polars.LazyFrame
+        | duckdb.DuckDBPyRelation
+        | Mapping[str, Any]
+        | Iterable[Any]
+        | SupportsArrowStream
+        | SupportsArrowArray
+    )
+else:
+    RowsLike: TypeAlias = Any
+"""Rows: Arrow data, data frames, a DuckDB relation, dicts, iterables of these, and objects that export Arrow data. The
+type is for type checkers; `as_reader` accepts or refuses a value."""
 
 
 class CommitKeywords(TypedDict, total=False):

@@ -16,7 +16,7 @@ from tableformat.operations.drafts.pending import PendingCommit
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import is_one_shot
 from tableformat.operations.merging.clauses import MergeStatement
-from tableformat.operations.options import CommitOptions
+from tableformat.operations.options import CommitOptions, RowsLike
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
@@ -99,7 +99,7 @@ class Transaction:
             self._result = self._draft.commit(self._options, started=self._started)
         return self._result
 
-    def append(self, rows: Any, *, on_duplicate: str = "allow", on_refused: str = "fail") -> None:
+    def append(self, rows: RowsLike, *, on_duplicate: str = "allow", on_refused: str = "fail") -> None:
         """See `Table.append`."""
         if self._is_open():
             append(self._draft, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused)
@@ -132,14 +132,14 @@ class Transaction:
         if self._is_open():
             delete_ranges(self._draft, ranges=ranges, mode=mode)
 
-    def delete_rows(self, keys: Any) -> None:
+    def delete_rows(self, keys: RowsLike) -> None:
         """See `Table.delete_rows`."""
         if self._is_open():
             delete_rows(self._draft, keys=keys)
 
     def replace(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         prefix: Sequence[str] | None = None,
         order_by: str | Sequence[str] | None = None,
@@ -161,7 +161,7 @@ class Transaction:
 
     def replace_interval(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         on: str | Sequence[str],
         lower: Any,
@@ -184,14 +184,14 @@ class Transaction:
                 on_refused=on_refused,
             )
 
-    def replace_partition(self, rows: Any, partition: str | BoundLike, *, on_refused: str = "fail") -> None:
+    def replace_partition(self, rows: RowsLike, partition: str | BoundLike, *, on_refused: str = "fail") -> None:
         """See `Table.replace_partition`."""
         if self._is_open():
             replace_partition(self._draft, rows=rows, partition=partition, blind=True, on_refused=on_refused)
 
     def upsert(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         order_by: str | Sequence[str] | None = None,
         missing: str = "error",
@@ -210,7 +210,7 @@ class Transaction:
             update(self._draft, where=where, set=set)
 
     def merge(
-        self, source: Any, *, on: str | Sequence[str], source_alias: str = "source", target_alias: str = "target"
+        self, source: RowsLike, *, on: str | Sequence[str], source_alias: str = "source", target_alias: str = "target"
     ) -> Merge[None]:
         """See `Table.merge`."""
         from tableformat.operations.merging.builder import Merge
@@ -257,7 +257,7 @@ class Transaction:
 
     def overwrite(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         where: Where | None = None,
         allow_outside: bool = False,

@@ -16,7 +16,7 @@ SCRIPT = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("page", "count"), [("stream.md", 4), ("tasks/change-data.md", 7)])
+@pytest.mark.parametrize(("page", "count"), [("stream.md", 4), ("tasks/change-data.md", 8)])
 def test_a_page_prints_what_it_says(page: str, count: int, tmp_path: Path) -> None:
     """Smaller forms of them are `test_spark_replace_prefix.py` and `test_spark_operations.py`."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "unit"), os.environ.get("PYTHONPATH", "")])

@@ -26,7 +26,7 @@ def run_document(path: Path) -> int:
 
     In Python a line `# text` after what prints states the last line that was printed; a command begins with `$`.
     """
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"__name__": "__main__"}
     checked = 0
     for kind, shown, setup in BLOCK.findall(path.read_text()):
         if kind == "console":
@@ -42,7 +42,7 @@ def run_python(block: str, names: dict[str, object], path: Path) -> int:
         # A part begins with the comment that states what the part before it printed last.
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            exec(compile(part, str(path), "exec"), names)
+            exec(compile(part, str(path), "exec", dont_inherit=True), names)
         following = block[block.index(part) + len(part) :]
         stated = re.match(r"# (.*)\n", following)
         if stated and output.getvalue():

@@ -117,10 +117,15 @@ def test_value_without_a_text_is_told_all_the_same(table: tf.Table) -> None:
         table.range_partitions.define(tf.RangePartitions(on=["id"], bounds=[([deep], None)]))
 
 
-@pytest.mark.parametrize("path", ["", "/", "."])
-def test_directory_among_files_to_add_is_refused(table: tf.Table, path: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"is a directory\. Nothing was changed\. Pass the files in it"):
+@pytest.mark.parametrize("path", ["", "."])
+def test_directory_that_is_not_a_table_is_not_added(
+    table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"is not a partition|no Parquet files exist"):
         table.add_files([path])
+    with pytest.raises(InvalidArgumentError, match=r"is a directory\. Nothing was changed\. Pass the files in it"):
+        table.add_files([str(tmp_path)], partitions=[{}])
 
 
 def test_file_to_add_that_cannot_be_opened_is_an_error_of_storage(

@@ -13,10 +13,12 @@ DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 OF_SPARK = {"stream.md", "tasks/change-data.md"}
 """Pages that tests/spark/test_docs_spark.py runs."""
+OF_TOOLS = {"tasks/tools.md"}
+"""Pages that tests/integration/test_tools.py runs."""
 WITH_CODE = sorted(name for name, path in PAGES.items() if BLOCK.search(path.read_text()))
 
 
-@pytest.mark.parametrize("name", sorted(set(WITH_CODE) - OF_SPARK))
+@pytest.mark.parametrize("name", sorted(set(WITH_CODE) - OF_SPARK - OF_TOOLS))
 def test_a_page_prints_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(PAGES[name]) >= 1

@@ -12,18 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Any
 
 from pyiceberg.io import FileIO
 
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
-from tableformat.storage.listing import list_files
+from tableformat.storage.hive_files import NULL, files_below, values_of_directories
 from tableformat.storage.location import local_path
-
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_HIDDEN: Final = ("_", ".")
-"""Prefixes of file and directory names that Spark ignores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +76,9 @@ def _name(source: Mapping[str, Any]) -> str:
 def _files(source: Mapping[str, Any], io: FileIO) -> Iterator[SourceFile]:
     if source.get("partitions") is not None:
         for partition in source["partitions"]:
-            values = {name: None if text == _NULL else text for name, text in partition["values"].items()}
-            for location, _ in _listed(io, partition["location"]):
+            values = {name: None if text == NULL else text for name, text in partition["values"].items()}
+            for location, _ in files_below(io, partition["location"]):
                 yield SourceFile(location, values)
         return
-    for location, inside in _listed(io, source["path"] if "path" in source else source["location"]):
-        yield SourceFile(location, _values_of_directories(inside.split("/")[:-1], location))
-
-
-def _listed(io: FileIO, directory: str) -> Iterator[tuple[str, str]]:
-    """Locations of the files below the directory, each with its relative path. Files that Spark ignores are omitted."""
-    path = local_path(directory)
-    root = f"file://{path}" if path is not None else directory
-    root = root.rstrip("/")
-    for file in list_files(io, root):
-        inside = file.location.removeprefix(f"{root}/")
-        if file.size_bytes and not any(part.startswith(_HIDDEN) and "=" not in part for part in inside.split("/")):
-            yield file.location, inside
-
-
-def _values_of_directories(directories: list[str], location: str) -> dict[str, str | None]:
-    values: dict[str, str | None] = {}
-    for directory in directories:
-        name, is_value, text = directory.partition("=")
-        if not is_value:
-            raise InvalidArgumentError(
-                f"{location}: its directory {directory!r} is not a partition, such as day=2026-01-31, so it may "
-                "belong to another table. Pass the directory that has the files."
-            )
-        values[unquote(name)] = None if text == _NULL else unquote(text)
-    return values
+    for location, inside in files_below(io, source["path"] if "path" in source else source["location"]):
+        yield SourceFile(location, values_of_directories(inside, location))

@@ -46,6 +46,7 @@ from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 from tableformat.write.staged import StagedFiles
 
 ROUNDS: Final = 3
@@ -297,7 +298,11 @@ class _Compaction:
     ) -> CommitOutcome:
         change = OnlyInVersion(_change(batch, plan), view, "compaction")
         return commit_change(
-            self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties, fate=fate
+            self._iceberg,
+            change,
+            ref=self._branch,
+            snapshot_properties={JOB: "compact", **self._snapshot_properties},
+            fate=fate,
         )
 
 

@@ -59,6 +59,7 @@ from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 from tableformat.scan.context import merge_context
 
 _ATTEMPTS: Final = 5
@@ -267,7 +268,7 @@ class _Conversion:
             self._iceberg,
             _SliceChange(change, view, self._branch, target_rule),
             ref=self._branch,
-            snapshot_properties={ROWS_UNCHANGED: "true", **record, **self._snapshot_properties},
+            snapshot_properties={ROWS_UNCHANGED: "true", JOB: "convert_deletes", **record, **self._snapshot_properties},
             fate=fate,
         )
         outcome.move(self._iceberg)

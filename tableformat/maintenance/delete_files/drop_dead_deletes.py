@@ -68,7 +68,7 @@ def drop_dead_deletes(
         plan(state)
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
-        snapshot_id = commit_on_head(iceberg, branch, plan).snapshot_id
+        snapshot_id = commit_on_head(iceberg, branch, plan, job="drop_dead_deletes").snapshot_id
     return _describe(snapshot_id, found, started, dry_run=dry_run)
 
 

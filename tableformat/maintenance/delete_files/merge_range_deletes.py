@@ -104,7 +104,7 @@ def merge_range_deletes(
         merges = tuple(_merges(state, only_paths))
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
-        snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
+        snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written, job="merge_range_deletes")
     return MergeRangeDeletesResult(
         snapshot_id=snapshot_id,
         removed_range_delete_files_count=sum(len(merge.files) for merge in merges),

@@ -108,7 +108,7 @@ def rewrite_position_deletes(
         rewrite = _rewrite(state, _chosen_paths(state, where, only_paths), least_files, tell)
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
-        snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
+        snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written, job="rewrite_position_delete_files")
     return RewritePositionDeleteFilesResult(
         snapshot_id=snapshot_id,
         rewritten_delete_files_count=len(rewrite.removed),

@@ -27,14 +27,14 @@ FOOTERS_MAX: Final = 200
 """The most footers that one call reads, which takes some seconds in an object store."""
 _FOOTER_BYTES: Final = 16 * 1024
 _COLUMNS_MAX: Final = 3
-_LIST_VIEWS: Final = (pa.ListViewType, pa.LargeListViewType)
+_OTHER_LISTS: Final = (pa.ListViewType, pa.LargeListViewType, pa.FixedSizeListType)
 
 Columns = dict[str, str]
 """Arrow types by the paths of columns."""
 
 
 def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iterator[Finding]:
-    """MT-102: added files whose Arrow schema has types that readers like PyIceberg cannot combine with other files.
+    """MT-102: added files whose Arrow schema has types that PyIceberg or Polars cannot combine with other files.
 
     Reads at most FOOTERS_MAX footers, and no footers of files that a writer of the table has written.
     """
@@ -51,8 +51,8 @@ def added_file_findings(view: SnapshotView, files: Collection[DataFile]) -> Iter
     yield Finding(
         name="added-arrow-types",
         what=(
-            f"{counted(len(found), 'added data file')}{part} with an Arrow schema that PyIceberg and readers based "
-            f"on it cannot combine with other files: {', '.join(told + more)}"
+            f"{counted(len(found), 'added data file')}{part} with an Arrow schema that PyIceberg or Polars cannot "
+            f"combine with other files: {', '.join(told + more)}"
         ),
         command="table.maintenance.compact(rewrite_all=True)",
     )
@@ -98,7 +98,7 @@ def _stored_types(io: FileIO, files: Sequence[DataFile]) -> list[Columns | None]
 
 
 def unshared_types(schema: pa.Schema) -> Columns:
-    """The columns whose Arrow type PyIceberg passes on unchanged or does not know, by their paths."""
+    """The columns whose Arrow type PyIceberg or Polars passes on unchanged or does not know, by their paths."""
     return {path: kind for field in schema for path, kind in _unshared(field.name, field.type)}
 
 
@@ -113,5 +113,7 @@ def _unshared(path: str, kind: pa.DataType) -> Iterator[tuple[str, str]]:
         yield path, f"a timestamp of the time zone {kind.tz}"
     elif types.is_decimal(kind) and not types.is_decimal128(kind):
         yield path, str(kind)
-    elif types.is_string_view(kind) or types.is_binary_view(kind) or isinstance(kind, _LIST_VIEWS):
+    elif types.is_string_view(kind) or types.is_binary_view(kind) or isinstance(kind, _OTHER_LISTS):
         yield path, f"a {kind}"
+    elif isinstance(kind, pa.BaseExtensionType) and kind != pa.uuid():
+        yield path, str(kind)

@@ -34,6 +34,7 @@ from tableformat.maintenance.publishing.publish_scope import (
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 
 _ATTEMPTS: Final = 10
 
@@ -120,7 +121,7 @@ def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedF
             iceberg,
             carried,
             ref=branch,
-            snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
+            snapshot_properties={JOB: "publish", CARRIED_UNTIL: str(planned.head.snapshot_id)},
             fate=fate,
         )
     outcome.move(iceberg)

@@ -31,6 +31,7 @@ from tableformat.maintenance.publishing.publish_scope import tag_update
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 
 _PINNED_MS: Final = 24 * 60 * 60 * 1000
 """The tag of a process that was killed is removed by the next publish, or by an expiry after a day."""
@@ -74,7 +75,11 @@ def publish_beside(iceberg: IcebergTable, branch: str, target: str, converted: C
         iceberg,
         _Beside(branch, target, converted),
         ref=target,
-        snapshot_properties={ROWS_UNCHANGED: "true", PUBLISHED_NUMBER: str(converted.view.sequence_number)},
+        snapshot_properties={
+            ROWS_UNCHANGED: "true",
+            JOB: "publish",
+            PUBLISHED_NUMBER: str(converted.view.sequence_number),
+        },
     )
     outcome.move(iceberg)
     assert outcome.snapshot_id is not None, "the change is not empty"

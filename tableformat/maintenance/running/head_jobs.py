@@ -23,6 +23,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.summary_names import JOB
 from tableformat.scan.context import merge_context
 from tableformat.storage.storage import delete_if_present
 
@@ -85,7 +86,7 @@ class _PlannedOnHead(PlannedChange):
 
 
 def commit_on_head(
-    iceberg: IcebergTable, branch: str, plan: PlanChange, *, fate: CommitFate | None = None
+    iceberg: IcebergTable, branch: str, plan: PlanChange, *, job: str, fate: CommitFate | None = None
 ) -> CommitOutcome:
     """Commit a change that is planned on the head, and planned again after each lost race. Moves the handle to the
     result.
@@ -93,13 +94,15 @@ def commit_on_head(
     A change that is planned on its own head needs no conflict rule. The plan includes the appends to the branch's
     publish target, so the commit also requires that the target is unchanged (MT-31).
     """
-    outcome = commit_change(iceberg, _PlannedOnHead(branch, plan), ref=branch, fate=fate)
+    outcome = commit_change(
+        iceberg, _PlannedOnHead(branch, plan), ref=branch, snapshot_properties={JOB: job}, fate=fate
+    )
     outcome.move(iceberg)
     return outcome
 
 
 def commit_deletes_on_head(
-    iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]
+    iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile], *, job: str
 ) -> int | None:
     """Like `commit_on_head`, for a plan that writes delete files and adds each to `written`.
 
@@ -108,7 +111,7 @@ def commit_deletes_on_head(
     """
     fate = CommitFate()
     with removing_on_failure(fate, lambda: _remove(iceberg, written)):
-        outcome = commit_on_head(iceberg, branch, plan, fate=fate)
+        outcome = commit_on_head(iceberg, branch, plan, job=job, fate=fate)
     if outcome.change is not None:
         used = file_keys(outcome.change.added_delete_files)
         remove_leftovers(iceberg.io, [file.file_path for file in written if file_key(file) not in used])

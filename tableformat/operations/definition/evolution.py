@@ -91,12 +91,7 @@ class SchemaChanges(UpdateSchema):
         default_value: Any = None,
     ) -> UpdateSchema:
         """Add a column. Its type is a type of PyIceberg or of pyarrow."""
-        kind = field_type
-        if isinstance(kind, pa.DataType):
-            name = path if isinstance(path, str) else path[-1]
-            columns = pa.schema([pa.field(name, kind)])
-            kind = iceberg_schema(columns, format_version=self._base.format_version).fields[0].field_type
-        return super().add_column(path, kind, doc, required, default_value)
+        return super().add_column(path, self._iceberg_type(path, field_type), doc, required, default_value)
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
         """Drop a column. Raises InvalidArgumentError for a key column, the source of a partition field, a range column,
@@ -130,15 +125,23 @@ class SchemaChanges(UpdateSchema):
     def update_column(
         self,
         path: str | tuple[str, ...],
-        field_type: IcebergType | None = None,
+        field_type: IcebergType | pa.DataType | None = None,
         required: bool | None = None,
         doc: str | None = None,
     ) -> UpdateSchema:
-        """Change type, nullability or comment of a column. Raises InvalidArgumentError if a column of the key, or a
-        range column, would become optional."""
+        """Change type, nullability or comment of a column. The type is of PyIceberg or of pyarrow. Raises
+        InvalidArgumentError if a column of the key, or a range column, would become optional."""
         if required is False:
             self._refuse_optional(path)
-        return super().update_column(path, field_type, required, doc)
+        kind = None if field_type is None else self._iceberg_type(path, field_type)
+        return super().update_column(path, kind, required, doc)
+
+    def _iceberg_type(self, path: str | tuple[str, ...], kind: IcebergType | pa.DataType) -> IcebergType:
+        """The type to store, as in a new table. Raises InvalidArgumentError for an Arrow type without one."""
+        if not isinstance(kind, pa.DataType):
+            return kind
+        columns = pa.schema([pa.field(path if isinstance(path, str) else path[-1], kind)])
+        return iceberg_schema(columns, format_version=self._base.format_version).fields[0].field_type
 
     def set_identifier_fields(self, *fields: str) -> None:
         """Raises InvalidArgumentError: identifier fields have no order, but a key has one (FM-4)."""

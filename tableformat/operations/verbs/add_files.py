@@ -33,6 +33,7 @@ from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.properties import name_mapping
 from tableformat.storage.file_uris import location_of_existing
+from tableformat.storage.hive_files import named_files
 from tableformat.storage.location import local_path, place_of
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
@@ -50,7 +51,8 @@ def add_files(
     mapping, because columns of files without field ids are found only by it. Only footers are read, and rows if the
     footer does not prove that they are allowed in the table.
 
-    `partitions` has, for each file, the values of columns in the name of its directory, as text.
+    `partitions` has, for each file, the values of columns in the name of its directory, as text. Without it,
+    directories and patterns are replaced by their files, and the values come from the names of directories.
     """
     if isinstance(file_paths, str):
         raise InvalidArgumentError(f"file_paths must be a list of locations: file_paths=[{file_paths!r}].")
@@ -60,20 +62,29 @@ def add_files(
             "none."
         )
     file_paths = [location_of_existing(path or os.curdir) for path in file_paths]
+    if partitions is None:
+        file_paths, partitions = _named_files(draft, file_paths)
     if len(set(map(place_of, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths contains a file twice. Nothing was changed.")
     draft.begin_verb()
     draft.name_columns()
     if check_duplicate_files:
         _refuse_present(draft, file_paths)
-    stated = [
-        _stated(draft, path, each) for path, each in zip(file_paths, partitions or [{}] * len(file_paths), strict=True)
-    ]
+    stated = [_stated(draft, path, each) for path, each in zip(file_paths, partitions, strict=True)]
     checked = [_data_file(draft, path, each) for path, each in zip(file_paths, stated, strict=True)]
     data_files = with_own_names(draft, checked)
     staged = StagedFiles(data_files=data_files, row_count=sum(file.record_count for file in data_files))
     since = last_sequence_number(draft.view.metadata) if check_duplicate_files else None
     draft.adopt_files(staged, since=since, held_against=draft.context.properties)
+
+
+def _named_files(draft: Draft, locations: Sequence[str]) -> tuple[list[str], list[dict[str, str | None]]]:
+    """The files at the locations, and the values in the names of their directories. Directories above the named one
+    have values of the table only if they are named after a partition column."""
+    columns = {draft.schema.find_column_name(field.source_id) for field in draft.context.spec.fields}
+    files = [file for location in locations for file in named_files(draft.view.io, location)]
+    values = [{**{name: text for name, text in file.above.items() if name in columns}, **file.values} for file in files]
+    return [file.location for file in files], values
 
 
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:

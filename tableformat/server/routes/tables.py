@@ -19,6 +19,7 @@ from tableformat.catalogs.unreachable import creation_without_answer
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.reports.report import parse_report
 from tableformat.reports.reporting import send
 from tableformat.server.answers import json_answer, nothing, text_answer
@@ -30,6 +31,8 @@ from tableformat.server.routes.namespaces import check_exists
 from tableformat.server.routes.route import Route
 from tableformat.server.send_commits import send_commits
 from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
+
+accept_every_blob_type()  # Requests of engines are parsed by PyIceberg.
 
 
 def _list(server: ServerContext, request: ApiRequest) -> Response:

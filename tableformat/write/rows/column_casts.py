@@ -76,7 +76,7 @@ def primitive_cast(source: pa.DataType, target: pa.DataType) -> ArrayCast | None
     if pa.types.is_decimal(target):
         return _decimal_cast(source, target)
     if _same_time_family(source, target):
-        return _checked(target, _not_restored_by(target), f"has digits or a range that {_name(target)} cannot store")
+        return _checked(target, _not_restored_by(target), _time_reason(source, target))
     if target == pa.large_binary() and _is_bytes(source):
         return lambda array, _: Cast(array.cast(target))
     return _fixed_width_cast(source, target)
@@ -140,6 +140,15 @@ def _outside_integers(target: pa.DataType) -> Callable[[pa.Array], Mask]:
         return outside
 
     return find
+
+
+def _time_reason(source: pa.DataType, target: pa.DataType) -> str:
+    if pa.types.is_timestamp(source) and source.unit == "ns" and pa.types.is_timestamp(target):
+        return (
+            f"has nanoseconds, which {_name(target)} cannot store; round them to microseconds, or use a column of type "
+            f"{_name(target)}_ns in a table with format-version 3"
+        )
+    return f"has digits or a range that {_name(target)} cannot store"
 
 
 def _not_restored_by(target: pa.DataType) -> Callable[[pa.Array], Mask]:

@@ -1,9 +1,10 @@
-"""Added files whose Arrow schema PyIceberg cannot combine with other files."""
+"""Added files whose Arrow schema other readers cannot combine with other files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,6 +52,7 @@ def read_by_pyiceberg(table: tf.Table) -> pa.Table:
         (pa.array(WORDS.to_pylist(), pa.list_(pa.dictionary(pa.int32(), pa.string()))), WORDS.type),
         (MOMENTS.cast(pa.timestamp("us", "Europe/Berlin")), MOMENTS.type),
         (pa.array([1, 2, 3]).cast(pa.decimal256(22, 0)), pa.decimal128(22, 0)),
+        (pa.ExtensionArray.from_storage(pa.json_(), PLAIN), pa.string()),
     ],
     ids=lambda each: str(each.type)[:20] if isinstance(each, pa.Array) else None,
 )
@@ -70,6 +72,19 @@ def test_types_that_pyiceberg_cannot_combine_are_found_until_they_are_rewritten(
     table.refresh().maintenance.compact(rewrite_all=True)
     assert NAME not in found(table)
     assert read_by_pyiceberg(table).to_pylist() == expected.to_pylist()
+
+
+def test_lists_of_fixed_size_that_polars_does_not_read_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-102"""
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    kind = pa.list_(pa.int64(), 1)
+    table = orders(tmp_path, kind)
+    added(tmp_path, table, pa.array([[1], [2], [3]], kind))
+    assert "status" in found(table)[NAME].what
+    with pytest.raises(pl.exceptions.SchemaError):
+        pl.scan_iceberg(table.iceberg).collect()
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,13 @@ def test_values_that_fit_are_written_exactly(array: pa.Array, kind: IcebergType,
             pa.array([1001, 2000], pa.timestamp("ns")),
             TimestampType(),
             [dt.datetime(1970, 1, 1, 0, 0, 0, 2)],
-            [(0, "1970-01-01 00:00:00.000001001 has digits or a range that timestamp cannot store")],
+            [
+                (
+                    0,
+                    "1970-01-01 00:00:00.000001001 has nanoseconds, which timestamp cannot store; round them to "
+                    "microseconds, or use a column of type timestamp_ns in a table with format-version 3",
+                )
+            ],
         ),
         (pa.array([str(ONE), "no uuid"]), UUIDType(), [ONE], [(1, "no uuid is not a UUID")]),
         (pa.array([b"a", b"bc"]), FixedType(2), [b"bc"], [(0, "1 bytes long, but fixed[2] requires exactly 2")]),

@@ -35,6 +35,7 @@ SCHEMA_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "identifier fields": (lambda update: update.set_identifier_fields("name"), r"set_key\(\['name'\]\)"),
     "no identifier fields": (lambda update: update.set_identifier_fields(), "set_key"),
     "a narrower type": (lambda update: update.update_column("id", field_type=IntegerType()), "long -> int"),
+    "a narrower type of Arrow": (lambda update: update.update_column("id", pa.int32()), "long -> int"),
     "a name in use": (lambda update: update.add_column("name", StringType()), "exists"),
     "no such column moved": (lambda update: update.move_first("nope"), "nope"),
     "a number as a name": (lambda update: update.rename_column("name", 5), "must be text"),

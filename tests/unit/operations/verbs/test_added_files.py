@@ -227,3 +227,48 @@ def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table]
     table.add_files([str(tmp_path / "rises.parquet")])
     with pytest.raises(InvalidArgumentError, match="sorted by id, p, but the row at position 1"):
         table.add_files([str(tmp_path / "falls.parquet")])
+
+
+@pytest.fixture
+def hive_directory(tmp_path: Path) -> Path:
+    """in/country=DE/2.parquet, in/country=FR/1.parquet, in/country=FR/_SUCCESS"""
+    root = tmp_path / "in"
+    for number, country in ((1, "FR"), (2, "DE")):
+        directory = root / f"country={country}"
+        directory.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), directory / f"{number}.parquet")
+        (directory / "_SUCCESS").write_text("x")
+    return root
+
+
+@pytest.mark.parametrize("given", ["", "/country=*", "/**/*.parquet", "/country=[DF]?/?.parquet", "/country=*/[!3]*"])
+def test_directories_and_patterns_stand_for_their_files(tmp_path: Path, hive_directory: Path, given: str) -> None:
+    """LK-10"""
+    columns = pa.schema([("id", pa.int64()), ("country", pa.string())])
+    table = new_lake(tmp_path / "lake").create_table("db.orders", columns, partition_by=["country"])
+    table.add_files([f"{hive_directory}{given}"])
+    found = table.scan().to_arrow().sort_by("id").to_pydict()
+    assert found == {"id": [1, 2], "country": ["FR", "DE"]}
+
+
+def test_names_above_the_location_count_for_partition_columns_only(tmp_path: Path, hive_directory: Path) -> None:
+    """LK-10"""
+    columns = pa.schema([("id", pa.int64()), ("country", pa.string())])
+    table = new_lake(tmp_path / "env=prod").create_table("db.orders", columns, partition_by=["country"])
+    moved = hive_directory.rename(tmp_path / "env=prod" / "in")
+    table.add_files([str(moved / "country=DE" / "2.parquet"), str(moved / "country=FR")])
+    assert table.scan(where="country = 'FR'").to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_directory_name_without_its_column_is_refused(tmp_path: Path, hive_directory: Path) -> None:
+    """LK-10"""
+    table = new_lake(tmp_path / "lake").create_table("db.orders", pa.schema([("id", pa.int64())]))
+    with pytest.raises(InvalidArgumentError, match="country=DE in its directory name"):
+        table.add_files([str(hive_directory)])
+    (hive_directory / "2026").mkdir()
+    pq.write_table(pa.table({"id": [7]}), hive_directory / "2026" / "7.parquet")
+    with pytest.raises(InvalidArgumentError, match="'2026' is not a partition"):
+        table.add_files([str(hive_directory)])
+    table.add_files([str(hive_directory / "2*" / "*.parquet")])
+    with pytest.raises(InvalidArgumentError, match="no Parquet files exist"):
+        table.add_files([str(hive_directory / "*.csv")])
