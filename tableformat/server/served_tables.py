@@ -150,7 +150,8 @@ class ServedTables:
         return served if head is not None and self._is_pending(table, head) else self._keep(table, served)
 
     def _converted(self, table: IcebergTable, state: _TableState) -> ServedTable:
-        """SV-5: the loaded state with the conversion of its head, even if others committed in the meantime."""
+        """SV-5: the state that the staging left, with the conversion of the head. If others moved the head in the
+        meantime, the state that was loaded before."""
         head = table.metadata.current_snapshot()
         assert head is not None, "a table without snapshots has no deletes"
         loaded = IcebergTable(table.name(), table.metadata, table.metadata_location, table.io, table.catalog)
@@ -163,7 +164,9 @@ class ServedTables:
                 raise
             return self._known(newest) or self._converted(newest, state)
         state.name = table.name()
-        return self._keep(loaded, served_table(loaded, state.converted.snapshot))
+        is_still_head = table.metadata.current_snapshot_id == head.snapshot_id
+        served = table if is_still_head else loaded
+        return self._keep(served, served_table(served, state.converted.snapshot))
 
     def _is_pending(self, table: IcebergTable, snapshot: Snapshot) -> bool:
         key = (table.metadata.table_uuid, snapshot.snapshot_id)

@@ -13,7 +13,9 @@ from pyiceberg.catalog import load_catalog
 from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by, sorted_rows
 
 import tableformat as tf
+from tableformat.maintenance.conversion.staged_conversion import StagedConversion, stage_conversion
 from tableformat.metadata.staged_conversions import source_of, staged_conversions
+from tableformat.server import served_tables
 from tableformat.server.served_tables import ServedTables
 
 BOTH_VERSIONS = pytest.mark.parametrize("version", [2, 3])
@@ -98,6 +100,35 @@ def test_metadata_location_changes_with_the_served_head(tmp_path: Path) -> None:
     assert table.refresh().iceberg.metadata_location not in seen
     logged = {entry.metadata_file for entry in loaded.metadata.metadata_log}
     assert any(location.endswith(".metadata.json") for location in logged)
+
+
+def test_load_after_a_staging_is_answered_as_unchanged(tmp_path: Path) -> None:
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    with tf.serve(table.catalog) as server:
+        address = f"{server.url}/v1/namespaces/db/tables/orders"
+        first = requests.get(address, timeout=30)
+        assert first.status_code == 200
+        again = requests.get(address, headers={"If-None-Match": first.headers["ETag"]}, timeout=30)
+        assert again.status_code == 304
+
+
+def test_staging_serves_the_loaded_head_if_a_commit_moved_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SV-5: no snapshot of `main` in the answer is newer than its head."""
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    head = table.refresh().snapshot_id
+
+    def stage_beside_a_commit(*arguments: Any) -> StagedConversion:
+        replace_message(table, 2)
+        return stage_conversion(*arguments)
+
+    monkeypatch.setattr(served_tables, "stage_conversion", stage_beside_a_commit)
+    metadata = ServedTables(table.iceberg.catalog, 0).load(("db", "orders")).metadata
+    served = metadata.current_snapshot()
+    assert served is not None
+    assert source_of(served) == head
+    assert served.timestamp_ms == max(snapshot.timestamp_ms for snapshot in metadata.snapshots)
 
 
 @BOTH_VERSIONS
