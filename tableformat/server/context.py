@@ -42,5 +42,5 @@ class ServerContext:
 
     @staticmethod
     def of(catalog: Catalog, options: ServeOptions, host: str = "127.0.0.1") -> ServerContext:
-        tables = ServedTables(catalog.iceberg, options.freshness_seconds)
+        tables = ServedTables(catalog.iceberg, options.freshness_seconds, options.delete_format)
         return ServerContext(catalog, options, Access(options.token), tables, BoundedCache(_KEPT_TASKS), host)

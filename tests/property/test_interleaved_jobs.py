@@ -24,10 +24,10 @@ from soak_figures import count
 from stepped_jobs import CancelledError, SteppedJob, every_file_is_a_slice, file_calls_stop
 
 import tableformat as tf
-from tableformat.commit.change import is_keyed
+from tableformat.commit.change import KEYED_KINDS, is_keyed
 from tableformat.commit.publish_target import PUBLISHED_NUMBER
 from tableformat.errors import AlreadyExistsError, CommitConflictError, CorruptFileError, InvalidArgumentError
-from tableformat.maintenance.conversion.staged_conversion import has_keyed_deletes
+from tableformat.maintenance.conversion.staged_conversion import delete_kinds
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.metadata.snapshot_choice import view_at
@@ -314,7 +314,8 @@ class World:
             event("staged conversion")
             if table.metadata.snapshot_by_id(source_id) is not None:
                 assert self.contents(snapshot_id=staged.snapshot_id) == self.contents(snapshot_id=source_id)
-            assert not has_keyed_deletes(view_at(table.metadata, table.iceberg.io, staged.snapshot_id))
+            kinds = delete_kinds(view_at(table.metadata, table.iceberg.io, staged.snapshot_id))
+            assert KEYED_KINDS.isdisjoint(kinds)
 
     def compact_for_all_engines(self) -> None:
         """MT-95: regardless of the deletes, PyIceberg reads the same rows afterwards."""

@@ -20,7 +20,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
 from tableformat.commit.by_format_version import OnlyInVersion
-from tableformat.commit.change import KEYED_KINDS, TableChange
+from tableformat.commit.change import TableChange
 from tableformat.commit.fate import CommitFate
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.rest_catalog import is_rest
@@ -37,7 +37,7 @@ from tableformat.maintenance.conversion.conversion_steps import (
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConvertedFile, discard
 from tableformat.maintenance.running.executors import LOCAL, task_runner
-from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_choice import view_at
@@ -56,12 +56,12 @@ class StagedConversion:
     """SV-4: the converted data files, by everything that determines their deleted rows."""
 
 
-def has_keyed_deletes(view: SnapshotView) -> bool:
-    """Whether an equality or range delete is pending in the snapshot, so that other engines cannot read it."""
+def delete_kinds(view: SnapshotView) -> frozenset[DeleteKind]:
+    """The kinds of the live deletes of the snapshot. Other engines cannot read a snapshot with keyed kinds."""
     if view.snapshot is None:
-        return False
+        return frozenset()
     files = live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
-    return any(isinstance(file, DeleteFile) and file.kind in KEYED_KINDS for file in files)
+    return frozenset(file.kind for file in files if isinstance(file, DeleteFile))
 
 
 def stage_conversion(
