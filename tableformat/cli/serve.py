@@ -32,6 +32,13 @@ ClientConfigOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="A property that clients get, such as s3.endpoint. Repeatable."),
 ]
+VendOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="How clients get credentials of S3 for one table, such as client.assume-role.arn=ARN. Repeatable.",
+    ),
+]
 TlsCertificateOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the certificate chain.")
 ]
@@ -62,6 +69,7 @@ def serve(
     freshness: FreshnessOption = "1s",
     delete_format: DeleteFormatOption = SERVE_DELETE_FORMAT_DEFAULT,
     client_config: ClientConfigOption = None,
+    vend_credentials: VendOption = None,
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
 ) -> None:
@@ -89,6 +97,7 @@ def serve(
         freshness_seconds=parse_duration(freshness, "--freshness"),
         delete_format=delete_format,
         client_config=parse_options(client_config or [], hint="--client-config"),
+        vend_credentials=parse_options(vend_credentials or [], hint="--vend-credentials"),
     )
     catalog = (session if lake is None else replace(session, catalog_name=lake)).catalog()
     tls = {} if tls_certificate is None else {"ssl_certfile": str(tls_certificate), "ssl_keyfile": str(tls_key)}

@@ -29,6 +29,8 @@ class ServeOptions:
     client_config: Mapping[str, str] = field(default_factory=dict)
     """Properties that clients get with the catalog's configuration, such as `s3.endpoint`. Secrets in them are sent to
     every client that has access."""
+    vend_credentials: Mapping[str, str] = field(default_factory=dict)
+    """How clients get credentials of S3 for one table (`vended_credentials.OPTIONS`). Empty: the server gives none."""
     max_body_bytes: int = 64 * _MEBIBYTE
     """A larger request is refused."""
     body_timeout_seconds: float = 60.0

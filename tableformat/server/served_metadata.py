@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,11 +85,11 @@ def metadata_text(metadata: TableMetadata) -> bytes:
     return b"".join(metadata_parts(metadata, _SUFFIX))
 
 
-def table_result(metadata: bytes, location: str | None, config: Mapping[str, str] | None = None) -> bytes:
-    """The body of an answer with the metadata of a table."""
+def table_result(metadata: bytes, location: str | None, **others: Any) -> bytes:
+    """The body of an answer with the metadata of a table, and other fields by name with underscores."""
     head = b"{" if location is None else b'{"metadata-location":' + json.dumps(location).encode() + b","
-    tail = b"}" if config is None else b',"config":' + json.dumps(dict(config)).encode() + b"}"
-    return head + b'"metadata":' + metadata + tail
+    tail = [f',"{name.replace("_", "-")}":{json.dumps(value)}'.encode() for name, value in others.items()]
+    return head + b'"metadata":' + metadata + b"".join(tail) + b"}"
 
 
 def _converted_location(location: str, staged: Snapshot) -> str:
