@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import requests
-from pyiceberg.catalog import load_catalog
-from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by, sorted_rows
+from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by
 
 import tableformat as tf
 from tableformat.maintenance.conversion.staged_conversion import StagedConversion, stage_conversion
@@ -203,33 +202,6 @@ def test_conversions_in_use_survive_every_expiry(tmp_path: Path) -> None:
         assert seen_by(client) == own_rows(table)
 
 
-@BOTH_VERSIONS
-def test_plans_of_the_server_cover_every_snapshot_branch_and_tag(tmp_path: Path, version: int) -> None:
-    table = orders(tmp_path, version, partitioned=True)
-    replace_message(table, 1)
-    table.create_tag("monday")
-    branch = table.create_branch("aside")
-    replace_message(table, 11)
-    branch.delete_prefix({"customer": "B"})
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
-    with tf.serve(catalog, freshness_seconds=0) as server:
-        client = load_catalog("served", type="rest", uri=server.url, **{"scan-planning-mode": "server"})
-        served = client.load_table("db.orders")
-        for snapshot in table.refresh().iceberg.metadata.snapshots:
-            expected = own_rows(table, snapshot_id=snapshot.snapshot_id)
-            assert sorted_rows(served.scan(snapshot_id=snapshot.snapshot_id).to_arrow()) == expected
-        filtered = served.scan("customer = 'B' and order > 3").to_arrow()
-        assert sorted_rows(filtered) == own_rows(table, where="customer = 'B' AND \"order\" > 3")
-
-
-def test_plan_of_many_files_comes_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tableformat.server.routes.plans._PAGE_TASKS", 2)
-    table = orders(tmp_path, partitioned=True)
-    with client_of(table) as client:
-        client.properties["scan-planning-mode"] = "server"
-        assert seen_by(client) == own_rows(table)
-
-
 def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) -> None:
     table = orders(tmp_path)
     table.append(rows(("C", 1, "new")))
@@ -246,18 +218,3 @@ def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) ->
         answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json={"a": 1}, timeout=10)
         assert answer.status_code == 400
     assert len(reports) == 2
-
-
-def test_conversion_that_a_plan_staged_is_cleaned_up_too(tmp_path: Path) -> None:
-    table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
-    tables = ServedTables(table.iceberg.catalog, 0)
-    replace_message(table, 1)
-    handle = table.refresh().iceberg
-    source = handle.metadata.current_snapshot()
-    assert source is not None
-    staged = tables.conversion_of(handle, source)
-    assert source_of(staged) == source.snapshot_id
-    table.append(rows(("C", 1, "new")))
-    time.sleep(0.01)
-    tables.clean_up()
-    assert staged_conversions(table.refresh().iceberg.metadata) == {}
