@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,7 @@ import tableformat as tf
 from tableformat.commit.change import KEYED_KINDS, is_keyed
 from tableformat.commit.publish_target import PUBLISHED_NUMBER
 from tableformat.errors import AlreadyExistsError, CommitConflictError, CorruptFileError, InvalidArgumentError
+from tableformat.maintenance.conversion import staged_conversion
 from tableformat.maintenance.conversion.staged_conversion import delete_kinds
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
@@ -67,11 +69,16 @@ ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
 IDS = st.lists(ID2, min_size=1, max_size=4, unique=True)
 
 
+SERVED: WeakKeyDictionary[Any, ServedTables] = WeakKeyDictionary()
+
+
 def serve_twice(table: tf.Table) -> None:
-    """Two loads by a client. The second one uses files of the first conversion again (SV-4)."""
-    tables = ServedTables(table.iceberg.catalog, 0)
-    for _ in range(2):
-        tables.load(("db", "t"))
+    """Two loads by a client. Conversions use files and manifests of earlier ones again (SV-4)."""
+    catalog = table.iceberg.catalog
+    tables = SERVED.setdefault(catalog, ServedTables(catalog, 0))
+    with patch.object(staged_conversion, "_MANIFEST_ENTRIES", 2):
+        for _ in range(2):
+            tables.load(("db", "t"))
 
 
 JOBS: dict[str, Any] = {

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 import requests
-from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by
+from served_lakes import client_of, orders, own_rows, replace_message, rows, seen_by, sorted_rows
 
 import tableformat as tf
+from tableformat.commit.table_diff import manifests_of_snapshot
+from tableformat.maintenance.conversion import staged_conversion
 from tableformat.maintenance.conversion.staged_conversion import StagedConversion, stage_conversion
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.staged_conversions import source_of, staged_conversions
 from tableformat.server import served_tables
 from tableformat.server.served_tables import ServedTables
@@ -218,3 +221,47 @@ def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) ->
         answer = requests.post(f"{server.url}/v1/namespaces/db/tables/orders/metrics", json={"a": 1}, timeout=10)
         assert answer.status_code == 400
     assert len(reports) == 2
+
+
+@BOTH_VERSIONS
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_delete_manifests_whose_entries_stay_are_carried_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, partitioned: bool
+) -> None:
+    """SV-4: also after the conversion that wrote them was removed."""
+    monkeypatch.setattr(staged_conversion, "_MANIFEST_ENTRIES", 2)
+    table = orders(tmp_path, version, partitioned=partitioned, **{"tableformat.serve.staged-max-age-ms": "0"})
+    for number in range(3, 12):
+        table.append(rows(("A", number * 10 + 1, "old"), ("A", number * 10 + 2, "old")))
+    with table.transaction() as transaction:
+        for number in range(12):
+            transaction.delete_prefix({"customer": "A", "order": number * 10 + 1})
+    tables = ServedTables(table.iceberg.catalog, 0)
+    before = delete_manifests(table, tables)
+    assert len(before) > 2
+    for number in (12, 12, 2, 112):
+        replace_message(table, number)
+        after = delete_manifests(table, tables)
+        assert before & after
+        before = after
+        time.sleep(0.01)
+        tables.clean_up()
+        assert len(staged_conversions(table.refresh().iceberg.metadata)) == 1
+        staged = staged_conversions(table.iceberg.metadata)[table.snapshot_id or 0]
+        assert sorted_rows(table.scan(snapshot_id=staged.snapshot_id).to_arrow()) == own_rows(table)
+    assert table.maintenance.verify(deep=True).findings == ()
+    with client_of(table) as client:
+        client.load_table("db.orders").transaction().set_properties({"owner": "sales"}).commit_transaction()
+        if version == 2:  # PyIceberg writes no version 3.
+            client.load_table("db.orders").append(rows(("C", 1, "new")))
+        assert seen_by(client) == own_rows(table)
+    table.refresh().maintenance.expire_snapshots(retain_last=1, older_than=2**60)
+    assert table.refresh().maintenance.verify(deep=True).findings == ()
+
+
+def delete_manifests(table: tf.Table, tables: ServedTables) -> set[str]:
+    """The delete manifests of the served head."""
+    head = tables.load(("db", "orders")).metadata.current_snapshot()
+    assert head is not None
+    listed = manifests_of_snapshot(table.iceberg.io, head)
+    return {manifest.manifest_path for manifest in listed if manifest.content is ManifestContent.DELETES}
