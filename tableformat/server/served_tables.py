@@ -165,8 +165,7 @@ class ServedTables:
         return served if head is not None and self._is_pending(table, head) else self._keep(table, served)
 
     def _converted(self, table: IcebergTable, state: _TableState) -> ServedTable:
-        """SV-5: the state that the staging left, with the conversion of the head. If others moved the head in the
-        meantime, the state that was loaded before."""
+        """SV-5: the loaded state with the conversion of its head, even if others committed in the meantime."""
         head = table.metadata.current_snapshot()
         assert head is not None, "a table without snapshots has no deletes"
         loaded = IcebergTable(table.name(), table.metadata, table.metadata_location, table.io, table.catalog)
@@ -179,9 +178,11 @@ class ServedTables:
                 raise
             return self._known(newest) or self._converted(newest, state)
         state.name = table.name()
-        is_still_head = table.metadata.current_snapshot_id == head.snapshot_id
-        served = table if is_still_head else loaded
-        return self._keep(served, served_table(served, state.converted.snapshot))
+        log = table.metadata.metadata_log
+        if not log or log[-1].metadata_file != loaded.metadata_location:
+            return self._keep(loaded, served_table(loaded, state.converted.snapshot))
+        # Nobody else committed, so later loads get the same answer.
+        return self._keep(table, served_table(loaded, state.converted.snapshot, table.metadata_location))
 
     def _check_readable(self, table: IcebergTable, snapshot: Snapshot) -> None:
         reason = unreadable_reason(table.metadata, self._kinds_in(table, snapshot), self._delete_format)

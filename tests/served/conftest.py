@@ -22,6 +22,7 @@ _PYTHONS: Final = {
     "duckdb": ROOT / ".venv-duckdb-iceberg/bin/python",
     "spark": ROOT / ".venv-iceberg-spark/bin/python",
     "trino": ROOT / ".venv-trino/bin/python",
+    "flink": ROOT / ".venv-flink/bin/python",
 }
 
 
@@ -66,7 +67,7 @@ def server(lake: tf.Catalog) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="session", params=["duckdb", "spark", "trino"])
+@pytest.fixture(scope="session", params=["duckdb", "spark", "trino", "flink"])
 def engine(request: pytest.FixtureRequest, server: Server) -> Iterator[Engine]:
     name = request.param
     if not _PYTHONS[name].exists():
@@ -78,6 +79,8 @@ def engine(request: pytest.FixtureRequest, server: Server) -> Iterator[Engine]:
         "PYTHONPATH": str(ROOT / "tests/integration"),
         "ICEBERG_SPARK_JAR": str(_JAR),
         "TRINO_HOME": str(ROOT / "build/trino"),
+        "HADOOP_CLASSPATH": str(ROOT / ".estate/flink/*"),
+        "FLINK_LOG_DIR": str(ROOT / "build"),
     }
     with subprocess.Popen(
         [_PYTHONS[name], _CLIENT, name, server.url],

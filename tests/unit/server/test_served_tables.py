@@ -133,6 +133,18 @@ def test_staging_serves_the_loaded_head_if_a_commit_moved_it(tmp_path: Path, mon
     assert served.timestamp_ms == max(snapshot.timestamp_ms for snapshot in metadata.snapshots)
 
 
+def test_no_time_in_the_answer_to_a_staging_is_later_than_the_request(tmp_path: Path) -> None:
+    """DuckDB reads the state of the start of its transaction."""
+    table = orders(tmp_path)
+    replace_message(table, 1)
+    time.sleep(0.01)
+    requested_ms = time.time_ns() // 1_000_000
+    metadata = ServedTables(table.iceberg.catalog, 0).load(("db", "orders")).metadata
+    logs = [*metadata.snapshot_log, *metadata.metadata_log]
+    assert max(metadata.last_updated_ms, *(entry.timestamp_ms for entry in logs)) < requested_ms
+    assert table.refresh().iceberg.metadata_location in {entry.metadata_file for entry in metadata.metadata_log}
+
+
 @BOTH_VERSIONS
 def test_every_state_beside_a_writer_was_the_head(tmp_path: Path, version: int) -> None:
     """Each read returns the rows of a head between its start and its end."""
