@@ -104,12 +104,13 @@ def trino(url: str) -> Run:
 
 
 def flink(url: str) -> Run:
-    """Flink in batch mode, with Iceberg's runtime on HADOOP_CLASSPATH."""
+    """Flink in batch mode, with Iceberg's runtime on HADOOP_CLASSPATH. CATALOG_OPTIONS has further options as JSON."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
     environment = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     environment.get_config().set("parallelism.default", "1")
     options = {"type": "iceberg", "catalog-type": "rest", "uri": url, "cache-enabled": "false"}
+    options |= json.loads(os.environ.get("CATALOG_OPTIONS", "{}"))
     stated = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
     environment.execute_sql(f"CREATE CATALOG served WITH ({stated})")
 
