@@ -81,6 +81,7 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
     python_token = f', token="{token}"' if has_token else ""
     spark_token = f'    .config("spark.sql.catalog.{_CATALOG}.token", "{token}")\n' if has_token else ""
     trino_token = f"iceberg.rest-catalog.security=OAUTH2\niceberg.rest-catalog.oauth2.token={token}\n"
+    flink_token = f", 'token'='{token}'" if has_token else ""
     duckdb_access = f"TOKEN '{token}'" if has_token else "AUTHORIZATION_TYPE 'none'"
     ticked = ".".join("`" + part.replace("`", "``") + "`" for part in (*namespace, name))
     return [
@@ -105,6 +106,12 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
             "INSTALL iceberg; LOAD iceberg;\n"
             f"ATTACH '' AS {_CATALOG} (TYPE iceberg, ENDPOINT '{url}', {duckdb_access});\n"
             f"FROM {_CATALOG}.{quoted(schema)}.{quoted(name)};",
+        ),
+        Snippet(
+            "Flink",
+            f"CREATE CATALOG {_CATALOG} WITH ('type'='iceberg', 'catalog-type'='rest', 'uri'='{url}'{flink_token},\n"
+            "    'cache-enabled'='false');\n"
+            f"SELECT * FROM {_CATALOG}.{ticked};",
         ),
         Snippet(
             "Trino",
