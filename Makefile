@@ -141,7 +141,7 @@ test-clickhouse: setup $(CLICKHOUSE)/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_gate_clickhouse.py
 
 # Engines of their own, connected to the server.
-test-served: setup $(ORACLE)/.ready $(ICEBERG_SPARK)/.ready .venv-trino/.ready build/trino/.ready
+test-served: setup $(ORACLE)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.ready .estate/flink/.ready .venv-trino/.ready build/trino/.ready
 	PYTHONPATH=tests/unit:tests/served $(BIN)/python -m pytest -p no:benchmark tests/served
 
 test-dbt: setup $(DBT)/.ready

@@ -130,6 +130,10 @@ MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
 STAGED_MAX_AGE_MS: Final = "tableformat.serve.staged-max-age-ms"
 """How long a staged conversion stays after its source was superseded, for readers that have begun to read it (SV-8)."""
 STAGED_MAX_AGE_MS_DEFAULT: Final = 60 * 60 * 1000
+SERVE_DELETE_FORMAT: Final = "tableformat.serve.delete-format"
+"""The row deletes that the clients of a server can read (SV-15)."""
+SERVE_DELETE_FORMAT_DEFAULT: Final = "any"
+SERVE_DELETE_FORMATS: Final = (SERVE_DELETE_FORMAT_DEFAULT, "position-deletes")
 UPKEEP: Final = "tableformat.upkeep"
 """The processes that maintain the table while it is written (MT-83)."""
 UPKEEP_DEFAULT: Final = "off"
@@ -166,6 +170,7 @@ _OURS: Final[dict[str, Values]] = {
     MAX_SNAPSHOTS: ValueKind.POSITIVE,
     CONSUMERS_MAX_AGE_MS: ValueKind.POSITIVE,
     STAGED_MAX_AGE_MS: ValueKind.WHOLE,
+    SERVE_DELETE_FORMAT: SERVE_DELETE_FORMATS,
     UPKEEP: UPKEEP_MODES,
     UPKEEP_FILES_PER_LEVEL: ValueKind.POSITIVE,
     UPKEEP_MAX_BYTES: ValueKind.POSITIVE,
@@ -338,6 +343,13 @@ def max_snapshot_age_ms(properties: Mapping[str, str]) -> int:
 def staged_max_age_ms(properties: Mapping[str, str]) -> int:
     """SV-8: how long a staged conversion stays after its source was superseded."""
     return non_negative_int(properties, STAGED_MAX_AGE_MS, STAGED_MAX_AGE_MS_DEFAULT)
+
+
+def serve_delete_format(properties: Mapping[str, str], default: str) -> str:
+    """SV-15: the row deletes that the clients of a server can read, by default those of the server."""
+    if SERVE_DELETE_FORMAT not in properties:
+        return default
+    return property_one_of(properties, SERVE_DELETE_FORMAT, SERVE_DELETE_FORMATS)
 
 
 def max_snapshots(properties: Mapping[str, str]) -> int | None:

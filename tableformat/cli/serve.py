@@ -10,8 +10,41 @@ import typer
 
 from tableformat.cli.options import parse_options
 from tableformat.cli.session import Session
+from tableformat.properties import SERVE_DELETE_FORMAT_DEFAULT
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+FreshnessOption = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION", help="The greatest age of a served state while a newer one is converted, such as 0.5s."
+    ),
+]
+DeleteFormatOption = Annotated[
+    str,
+    typer.Option(
+        metavar="any|position-deletes",
+        help="The row deletes that clients can read. With position-deletes, a table that needs deletion vectors is "
+        "refused with the reason.",
+    ),
+]
+ClientConfigOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A property that clients get, such as s3.endpoint. Repeatable."),
+]
+VendOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="How clients get credentials of S3 for one table, such as client.assume-role.arn=ARN. Repeatable.",
+    ),
+]
+TlsCertificateOption = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the certificate chain.")
+]
+TlsKeyOption = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the private key.")
+]
 
 
 def serve(
@@ -33,22 +66,12 @@ def serve(
             exists=True, dir_okay=False, readable=True, help="A file with the secret that clients have to send."
         ),
     ] = None,
-    freshness: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="The greatest age of a served state while a newer one is converted, such as 0.5s."
-        ),
-    ] = "1s",
-    client_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A property that clients get, such as s3.endpoint. Repeatable."),
-    ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the certificate chain.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A PEM file with the private key.")
-    ] = None,
+    freshness: FreshnessOption = "1s",
+    delete_format: DeleteFormatOption = SERVE_DELETE_FORMAT_DEFAULT,
+    client_config: ClientConfigOption = None,
+    vend_credentials: VendOption = None,
+    tls_certificate: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
 ) -> None:
     """Serve the catalog to other Iceberg engines, which then read every table as it is.
 
@@ -72,7 +95,9 @@ def serve(
         token=None if token_file is None else token_file.read_text(encoding="utf-8"),
         allow_jobs=allow_jobs,
         freshness_seconds=parse_duration(freshness, "--freshness"),
+        delete_format=delete_format,
         client_config=parse_options(client_config or [], hint="--client-config"),
+        vend_credentials=parse_options(vend_credentials or [], hint="--vend-credentials"),
     )
     catalog = (session if lake is None else replace(session, catalog_name=lake)).catalog()
     tls = {} if tls_certificate is None else {"ssl_certfile": str(tls_certificate), "ssl_keyfile": str(tls_key)}

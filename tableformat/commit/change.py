@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,7 +14,7 @@ from tableformat.commit.coverage_change import CoverageChange
 from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifests.manifest_entry import ManifestEntry
+from tableformat.metadata.manifests.manifest_entry import ManifestEntry, ManifestFile
 
 FileKey: TypeAlias = tuple[str, int | None]
 """The identity of a file: its location, and the offset of the blob if a Puffin file has several vectors."""
@@ -47,6 +47,18 @@ class ManifestRewrite:
     clusters: tuple[tuple[ManifestEntry, ...], ...]
     """The live entries of those manifests, grouped: each group becomes one manifest. All entries of a group have the
     same spec and content."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedManifests:
+    """Delete manifests of another snapshot of the table, which the new snapshot lists too (SV-4)."""
+
+    manifests: tuple[ManifestFile, ...] = ()
+    files: frozenset[FileKey] = frozenset()
+    """Their entries. All of them are live, and are among the added delete files of the change."""
+    entries_max: int | None = None
+    """The most added delete files in one new manifest, so that a later change replaces few manifests. None: any number.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,8 @@ class TableChange:
     """The last sequence number of the table before any of these files was written."""
     manifest_rewrite: ManifestRewrite | None = None
     """Manifests that are written again without a change of files."""
+    carried: CarriedManifests = CarriedManifests()
+    """Manifests that already name some of the added delete files."""
     coverage: CoverageChange | None = None
     """The change of the range partitions of the table."""
     may_match: Callable[[DataFile], bool] | None = None
@@ -151,6 +165,20 @@ class TableChange:
             or self.records_deletes
             or (self.coverage is not None and self.coverage.needs_snapshot)
         )
+
+    @property
+    def new_delete_manifests(self) -> list[tuple[DeleteFile, ...]]:
+        """The added delete files by the manifest that is written for them, without those of carried manifests."""
+        by_spec: defaultdict[int, list[DeleteFile]] = defaultdict(list)
+        for file in self.added_delete_files:
+            if file_key(file) not in self.carried.files:
+                by_spec[file.spec_id].append(file)
+        return [
+            tuple(of_spec[start : start + size])
+            for of_spec in by_spec.values()
+            for size in (self.carried.entries_max or len(of_spec),)
+            for start in range(0, len(of_spec), size)
+        ]
 
     @property
     def data_files_named_by_deletes(self) -> frozenset[str]:

@@ -121,10 +121,11 @@ class SnapshotProducer:
             lambda manifests: self._merge(base, manifests),
         )
         manifests = (
-            *self._added(base, change.added_data_files, ManifestContent.DATA),
-            *self._added(base, change.added_delete_files, ManifestContent.DELETES),
+            *self._added_data(base, change.added_data_files),
+            *(self._added_manifest(base, files, ManifestContent.DELETES) for files in change.new_delete_manifests),
             *(manifest for manifest in carried if self._is_own(manifest)),
             *merged,
+            *change.carried.manifests,
         )
         written = self._write_list(base, manifests, sequence_number)
         parent = base.snapshot
@@ -148,15 +149,19 @@ class SnapshotProducer:
     def _is_own(self, manifest: ManifestFile) -> bool:
         return manifest.added_snapshot_id == self.snapshot_id
 
-    def _added(
-        self, base: SnapshotView, files: Sequence[DataFile | DeleteFile], content: ManifestContent
-    ) -> Iterable[ManifestFile]:
-        by_spec: defaultdict[int, list[DataFile | DeleteFile]] = defaultdict(list)
+    def _added_data(self, base: SnapshotView, files: Sequence[DataFile]) -> Iterable[ManifestFile]:
+        by_spec: defaultdict[int, list[DataFile]] = defaultdict(list)
         for file in files:
             by_spec[file.spec_id].append(file)
-        for spec_id, of_spec in by_spec.items():
-            entries = tuple(ManifestEntry(EntryStatus.ADDED, self.snapshot_id, file) for file in of_spec)
-            yield self._write_manifest(base, ("added", tuple(of_spec)), entries, content, spec_id)
+        for of_spec in by_spec.values():
+            yield self._added_manifest(base, tuple(of_spec), ManifestContent.DATA)
+
+    def _added_manifest(
+        self, base: SnapshotView, files: tuple[DataFile, ...] | tuple[DeleteFile, ...], content: ManifestContent
+    ) -> ManifestFile:
+        """A manifest of new files, which have one spec."""
+        entries = tuple(ManifestEntry(EntryStatus.ADDED, self.snapshot_id, file) for file in files)
+        return self._write_manifest(base, ("added", files), entries, content, files[0].spec_id)
 
     def _without(self, base: SnapshotView, change: TableChange) -> list[ManifestFile]:
         """The manifests of the parent; manifests that contain removed files are rewritten."""

@@ -76,10 +76,12 @@ def plan_scan(
     data_files: Sequence[DataFile] | None = None,
     touching: SpanArray | None = None,
     keeps_deletes: bool = False,
+    data_manifests: Sequence[ManifestFile] | None = None,
 ) -> ScanPlan:
     """Plan the tasks that return the matching rows of the snapshot, in the order of the manifest list.
 
-    With `data_files`, some of the snapshot's live files, only those are planned, in the given order. With `touching`,
+    With `data_files`, some of the snapshot's live files, only those are planned, in the given order. With
+    `data_manifests`, some of the snapshot's manifests, only their files are planned. With `touching`,
     sorted and disjoint spans of the key space, only files whose bounds meet one of the spans are planned; rows are not
     compared with the spans. A task has the deletes that can reach rows which pass the filter. With `keeps_deletes` it
     has all deletes of its file, for callers that also read other rows of the file (SP-71).
@@ -95,7 +97,15 @@ def plan_scan(
     planning = _Planning(
         view, expression, context or merge_context(view), staged or StagedFilesOnTop(), touching, keeps_deletes
     )
-    return planning.plan(data_files)
+    return planning.plan(data_files, data_manifests)
+
+
+def unexcluded_data_manifests(view: SnapshotView, where: BooleanExpression | None) -> list[ManifestFile]:
+    """The data manifests whose summaries do not exclude a matching row, in the order of the manifest list."""
+    bound = bind_filter(AlwaysTrue() if where is None else where, view.schema)
+    pruning = FilePruning(bound, dict(view.metadata.specs()), view.schema)
+    data = (manifest for manifest in manifests_of(view) if manifest.content is ManifestContent.DATA)
+    return [manifest for manifest in data if pruning.manifest_may_match(manifest)]
 
 
 def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable[[DataFile], bool]:
@@ -141,9 +151,11 @@ class _Planning:
         self.pruning = FilePruning(bound, self._specs, view.schema)
         self._counts = PruningCounts()
 
-    def plan(self, data_files: Sequence[DataFile] | None) -> ScanPlan:
+    def plan(self, data_files: Sequence[DataFile] | None, data_manifests: Sequence[ManifestFile] | None) -> ScanPlan:
         manifests = manifests_of(self._view)
-        data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+        data = data_manifests
+        if data is None:
+            data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
         deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
         chunks = self._live_data_files(data) if data_files is None else iter([columns_of_files(data_files)])
         with no_collection(sum(manifest.added_files_count + manifest.existing_files_count for manifest in data)):

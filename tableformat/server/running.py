@@ -12,6 +12,7 @@ import uvicorn
 
 from tableformat.catalogs.catalog import Catalog
 from tableformat.errors import StorageError
+from tableformat.properties import SERVE_DELETE_FORMAT_DEFAULT
 from tableformat.server.application import application
 from tableformat.server.context import ServerContext
 from tableformat.server.options import ServeOptions
@@ -114,6 +115,7 @@ def serve(
     read_only: bool = False,
     token: str | None = None,
     freshness_seconds: float = 1.0,
+    delete_format: str = SERVE_DELETE_FORMAT_DEFAULT,
     allow_jobs: bool = False,
 ) -> Server:
     """Serve a catalog as an Iceberg REST catalog in a thread of this process, on a free port by default.
@@ -129,5 +131,11 @@ def serve(
     ...     rest.load_table("db.calendars").scan().to_arrow()["id1"].to_pylist()
     ['B']
     """
-    options = ServeOptions(read_only=read_only, token=token, freshness_seconds=freshness_seconds, allow_jobs=allow_jobs)
+    options = ServeOptions(
+        read_only=read_only,
+        token=token,
+        freshness_seconds=freshness_seconds,
+        delete_format=delete_format,
+        allow_jobs=allow_jobs,
+    )
     return Server(catalog, options, host, port).start()

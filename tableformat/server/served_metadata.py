@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,34 +37,40 @@ class ServedTable:
         return f'"{hashlib.sha256(self.metadata_location.encode()).hexdigest()[:32]}"'
 
 
-def served_table(table: IcebergTable, staged: Snapshot | None) -> ServedTable:
-    """The table as the catalog has it; with `staged`, a conversion of its head, with that snapshot as its head."""
+def served_table(table: IcebergTable, staged: Snapshot | None, staged_location: str | None = None) -> ServedTable:
+    """The table as the catalog has it; with `staged`, a conversion of its head, with that snapshot as its head.
+
+    `staged_location` is the metadata file that only added the conversion to this state of the table.
+    """
     if staged is None:
         metadata, location = table.metadata, table.metadata_location
     else:
-        metadata = converted_metadata(table.metadata, table.metadata_location, staged)
-        location = _converted_location(table.metadata_location, staged)
+        files = [table.metadata_location, *([] if staged_location is None else [staged_location])]
+        metadata = converted_metadata(table.metadata, files, staged)
+        location = _converted_location(files[-1], staged)
     return ServedTable(metadata, location, b"".join(metadata_parts(metadata, _SUFFIX)))
 
 
-def converted_metadata(metadata: TableMetadata, location: str, staged: Snapshot) -> TableMetadata:
+def converted_metadata(metadata: TableMetadata, files: Sequence[str], staged: Snapshot) -> TableMetadata:
     """SV-5: the metadata with `main` at the staged conversion of its head.
 
     The log gets an entry with the time of the source, because DuckDB chooses a snapshot by time. The metadata log gets
-    the catalog's own file, so that a client that removes orphan files keeps it.
+    the catalog's own metadata files, so that a client that removes orphan files keeps them. No time in the metadata is
+    later than the last update, for the same reason.
     """
     main = metadata.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": staged.snapshot_id})
     logged = SnapshotLogEntry.model_validate({"snapshot-id": staged.snapshot_id, "timestamp-ms": staged.timestamp_ms})
-    previous = MetadataLogEntry.model_validate(
-        {"metadata-file": location, "timestamp-ms": metadata.last_updated_ms},
-    )
+    previous = [
+        MetadataLogEntry.model_validate({"metadata-file": file, "timestamp-ms": metadata.last_updated_ms})
+        for file in files
+    ]
     others = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id != staged.snapshot_id]
     changes: dict[str, Any] = {
         "snapshots": [*others, staged],
         "refs": {**metadata.refs, MAIN_BRANCH: main},
         "current_snapshot_id": staged.snapshot_id,
         "snapshot_log": [*metadata.snapshot_log, logged],
-        "metadata_log": [*metadata.metadata_log, previous],
+        "metadata_log": [*metadata.metadata_log, *previous],
         "last_sequence_number": max(last_sequence_number(metadata), _number(staged.sequence_number)),
     }
     if isinstance(metadata, TableMetadataV3):
@@ -86,11 +92,11 @@ def metadata_text(metadata: TableMetadata) -> bytes:
     return b"".join(metadata_parts(metadata, _SUFFIX))
 
 
-def table_result(metadata: bytes, location: str | None, config: Mapping[str, str] | None = None) -> bytes:
-    """The body of an answer with the metadata of a table."""
+def table_result(metadata: bytes, location: str | None, **others: Any) -> bytes:
+    """The body of an answer with the metadata of a table, and other fields by name with underscores."""
     head = b"{" if location is None else b'{"metadata-location":' + json.dumps(location).encode() + b","
-    tail = b"}" if config is None else b',"config":' + json.dumps(dict(config)).encode() + b"}"
-    return head + b'"metadata":' + metadata + tail
+    tail = [f',"{name.replace("_", "-")}":{json.dumps(value)}'.encode() for name, value in others.items()]
+    return head + b'"metadata":' + metadata + b"".join(tail) + b"}"
 
 
 def _converted_location(location: str, staged: Snapshot) -> str:

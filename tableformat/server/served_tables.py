@@ -22,16 +22,19 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
-from tableformat.errors import SnapshotNotFoundError, TableFormatError
+from tableformat.commit.change import KEYED_KINDS
+from tableformat.errors import SnapshotNotFoundError, TableFormatError, UnsupportedFeatureError
 from tableformat.maintenance.conversion.staged_conversion import (
     StagedConversion,
-    has_keyed_deletes,
+    delete_kinds,
     stage_conversion,
 )
 from tableformat.maintenance.expiry.expire_snapshots import expire_snapshots
+from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.staged_conversions import conversions_out_of_use, staged_conversions
-from tableformat.properties import may_remove_files, staged_max_age_ms
+from tableformat.properties import SERVE_DELETE_FORMAT_DEFAULT, may_remove_files, staged_max_age_ms
+from tableformat.server.delete_format import unreadable_reason
 from tableformat.server.served_metadata import ServedTable, served_table
 from tableformat.storage.bounded_cache import BoundedCache
 
@@ -58,16 +61,25 @@ class _TableState:
 class ServedTables:
     """The tables of one catalog, as clients see them. Safe for many threads."""
 
-    def __init__(self, catalog: IcebergCatalog, freshness_seconds: float) -> None:
+    def __init__(
+        self,
+        catalog: IcebergCatalog,
+        freshness_seconds: float,
+        delete_format: str = SERVE_DELETE_FORMAT_DEFAULT,
+    ) -> None:
         self._catalog = catalog
         self._freshness_seconds = freshness_seconds
+        self._delete_format = delete_format
         self._states: dict[UUID, _TableState] = {}
         self._states_lock = Lock()
         self._served: BoundedCache[str, ServedTable] = BoundedCache(_CACHED_BYTES)
-        self._pending: BoundedCache[tuple[UUID, int], bool] = BoundedCache(_CACHED_SNAPSHOTS)
+        self._kinds: BoundedCache[tuple[UUID, int], frozenset[DeleteKind]] = BoundedCache(_CACHED_SNAPSHOTS)
 
     def load(self, identifier: Identifier) -> ServedTable:
-        """The table in a state that was the head of `main` at most `freshness_seconds` ago."""
+        """The table in a state that was the head of `main` at most `freshness_seconds` ago.
+
+        Raises UnsupportedFeatureError if its clients cannot read the deletes of that state (SV-15).
+        """
         loaded_at = time.monotonic()
         table = self._catalog.load_table(identifier)
         if (known := self._known(table)) is not None:
@@ -103,7 +115,8 @@ class ServedTables:
 
     def conversion_of(self, table: IcebergTable, snapshot: Snapshot) -> Snapshot:
         """The snapshot itself if no keyed delete is pending in it, or else its staged conversion. Moves the handle if
-        a conversion was staged."""
+        a conversion was staged. Raises UnsupportedFeatureError as `load` does."""
+        self._check_readable(table, snapshot)
         if not self._is_pending(table, snapshot):
             return snapshot
         staged = staged_conversions(table.metadata).get(snapshot.snapshot_id)
@@ -138,6 +151,8 @@ class ServedTables:
         if known is not None:
             return known
         head = table.metadata.current_snapshot()
+        if head is not None:
+            self._check_readable(table, head)
         if head is None or not self._is_pending(table, head):
             return self._plain(table)
         staged = staged_conversions(table.metadata).get(head.snapshot_id)
@@ -163,15 +178,27 @@ class ServedTables:
                 raise
             return self._known(newest) or self._converted(newest, state)
         state.name = table.name()
-        return self._keep(loaded, served_table(loaded, state.converted.snapshot))
+        log = table.metadata.metadata_log
+        if not log or log[-1].metadata_file != loaded.metadata_location:
+            return self._keep(loaded, served_table(loaded, state.converted.snapshot))
+        # Nobody else committed, so later loads get the same answer.
+        return self._keep(table, served_table(loaded, state.converted.snapshot, table.metadata_location))
+
+    def _check_readable(self, table: IcebergTable, snapshot: Snapshot) -> None:
+        reason = unreadable_reason(table.metadata, self._kinds_in(table, snapshot), self._delete_format)
+        if reason is not None:
+            raise UnsupportedFeatureError(f"{'.'.join(table.name())}: {reason}")
 
     def _is_pending(self, table: IcebergTable, snapshot: Snapshot) -> bool:
+        return not KEYED_KINDS.isdisjoint(self._kinds_in(table, snapshot))
+
+    def _kinds_in(self, table: IcebergTable, snapshot: Snapshot) -> frozenset[DeleteKind]:
         key = (table.metadata.table_uuid, snapshot.snapshot_id)
-        pending = self._pending.get(key)
-        if pending is None:
-            pending = has_keyed_deletes(view_at(table.metadata, table.io, snapshot.snapshot_id))
-            self._pending.put(key, pending, 1)
-        return pending
+        kinds = self._kinds.get(key)
+        if kinds is None:
+            kinds = delete_kinds(view_at(table.metadata, table.io, snapshot.snapshot_id))
+            self._kinds.put(key, kinds, 1)
+        return kinds
 
     def _keep(self, table: IcebergTable, served: ServedTable) -> ServedTable:
         self._served.put(table.metadata_location, served, len(served.text))

@@ -83,11 +83,10 @@ def _only_newest_searched(
 
 
 def _added_with_new_number(
-    original: Callable[..., Any], producer: SnapshotProducer, base: Any, files: Iterable[Any], content: Any
+    original: Callable[..., Any], producer: SnapshotProducer, base: Any, files: Iterable[DataFile]
 ) -> Any:
     """Rewritten files get the sequence number of the commit, so a concurrent delete misses them."""
-    anew = [replace(file, sequence_number=None) if isinstance(file, DataFile) else file for file in files]
-    return original(producer, base, anew, content)
+    return original(producer, base, [replace(file, sequence_number=None) for file in files])
 
 
 def _nothing_reaches_back(_change: StagedChange) -> None:
@@ -188,8 +187,8 @@ MISTAKES: Final = (
         partial(
             replaced_method,
             SnapshotProducer,
-            "_added",
-            lambda *arguments, original=SnapshotProducer._added: _added_with_new_number(original, *arguments),
+            "_added_data",
+            lambda *arguments, original=SnapshotProducer._added_data: _added_with_new_number(original, *arguments),
         ),
     ),
     Mistake(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ _PYTHONS: Final = {
     "duckdb": ROOT / ".venv-duckdb-iceberg/bin/python",
     "spark": ROOT / ".venv-iceberg-spark/bin/python",
     "trino": ROOT / ".venv-trino/bin/python",
+    "flink": ROOT / ".venv-flink/bin/python",
 }
 
 
@@ -66,9 +68,9 @@ def server(lake: tf.Catalog) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="session", params=["duckdb", "spark", "trino"])
-def engine(request: pytest.FixtureRequest, server: Server) -> Iterator[Engine]:
-    name = request.param
+@contextmanager
+def engine_process(name: str, url: str, **variables: str) -> Iterator[Engine]:
+    """An engine that is connected to the server at the address."""
     if not _PYTHONS[name].exists():
         pytest.skip(f"{name} is not there: `make test-served` installs it")
     if name == "trino" and not os.environ.get("TRINO_JAVA_HOME"):
@@ -78,14 +80,20 @@ def engine(request: pytest.FixtureRequest, server: Server) -> Iterator[Engine]:
         "PYTHONPATH": str(ROOT / "tests/integration"),
         "ICEBERG_SPARK_JAR": str(_JAR),
         "TRINO_HOME": str(ROOT / "build/trino"),
+        "HADOOP_CLASSPATH": str(ROOT / ".estate/flink/*"),
+        "FLINK_LOG_DIR": str(ROOT / "build"),
+        **variables,
     }
+    command = [_PYTHONS[name], _CLIENT, name, url]
     with subprocess.Popen(
-        [_PYTHONS[name], _CLIENT, name, server.url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         running = Engine(name, process)
         assert "ready" in running._line()
+        yield running
+
+
+@pytest.fixture(scope="session", params=["duckdb", "spark", "trino", "flink"])
+def engine(request: pytest.FixtureRequest, server: Server) -> Iterator[Engine]:
+    with engine_process(request.param, server.url) as running:
         yield running

@@ -1,6 +1,6 @@
 """Runs SQL in another engine that is connected to the server. It runs in an environment of that engine.
 
-    sql_client.py spark|duckdb|trino URL
+    sql_client.py spark|duckdb|trino|flink URL
 
 Standard input: one JSON text for each statement. Standard output: a line for each, `{"rows": [...]}` or
 `{"error": "..."}`. The catalog is named `served`. The process ends when its standard input is closed.
@@ -103,7 +103,29 @@ def trino(url: str) -> Run:
             return run
 
 
-CLIENTS = {"spark": spark, "duckdb": duckdb, "trino": trino}
+def flink(url: str) -> Run:
+    """Flink in batch mode, with Iceberg's runtime on HADOOP_CLASSPATH. CATALOG_OPTIONS has further options as JSON."""
+    from pyflink.table import EnvironmentSettings, TableEnvironment
+
+    environment = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    environment.get_config().set("parallelism.default", "1")
+    options = {"type": "iceberg", "catalog-type": "rest", "uri": url, "cache-enabled": "false"}
+    options |= json.loads(os.environ.get("CATALOG_OPTIONS", "{}"))
+    stated = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+    environment.execute_sql(f"CREATE CATALOG served WITH ({stated})")
+
+    def run(statement: str) -> list[list[Any]]:
+        result = environment.execute_sql(statement)
+        if statement.startswith("INSERT"):
+            result.wait()
+            return []
+        with result.collect() as found:
+            return [list(row) for row in found]
+
+    return run
+
+
+CLIENTS = {"spark": spark, "duckdb": duckdb, "trino": trino, "flink": flink}
 
 
 def main() -> None:

@@ -28,8 +28,12 @@ def new_orders(lake: tf.Catalog, version: int, *, partitioned: bool = False, **p
     return table
 
 
+def quote_of(engine: Engine) -> str:
+    return "`" if engine.name in ("spark", "flink") else '"'
+
+
 def seen(engine: Engine, table: tf.Table) -> list[Any]:
-    quote = "`" if engine.name == "spark" else '"'
+    quote = quote_of(engine)
     found = engine.sql(f"SELECT customer, {quote}order{quote}, note FROM served.{table.name}")
     return sorted(found)
 
@@ -57,14 +61,16 @@ def test_reads(engine: Engine, lake: tf.Catalog, version: int, partitioned: bool
 def test_writes_between_replaces(engine: Engine, lake: tf.Catalog, version: int) -> None:
     reads_version(engine, version)
     table = new_orders(lake, version)
-    quote = "`" if engine.name == "spark" else '"'
+    quote = quote_of(engine)
     name = f"served.{table.name}"
     statements = [
         f"INSERT INTO {name} VALUES ('Q', 5, 'new')",
         f"DELETE FROM {name} WHERE {quote}order{quote} = 11",
         f"UPDATE {name} SET note = 'changed' WHERE customer = 'B'",
     ]
-    if engine.name != "duckdb":
+    if engine.name == "flink":
+        del statements[1:]  # Its Iceberg connector has no DELETE, UPDATE or MERGE.
+    elif engine.name != "duckdb":
         statements.append(
             f"MERGE INTO {name} t USING (SELECT 'A' AS c, 2 AS o UNION ALL SELECT 'N', 1) s "
             f"ON t.customer = s.c AND t.{quote}order{quote} = s.o WHEN MATCHED THEN DELETE "
@@ -103,7 +109,13 @@ def test_reads_beside_a_writer(engine: Engine, lake: tf.Catalog) -> None:
         reads = 0
         while not writing.done():
             first = len(states) - 1
-            found = seen(engine, table)
+            try:
+                found = seen(engine, table)
+            except EngineError as error:
+                # DuckDB reads the table as it was when its transaction began, which the server may not have converted.
+                if engine.name == "duckdb" and "RANGE_DELETES_PARQUET" in str(error):
+                    continue
+                raise
             assert found in states[first:] or found == own_rows(table)
             reads += 1
         writing.result()

@@ -9,18 +9,19 @@ Other engines read the staged snapshot in place of its source (specs/serve.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
 from tableformat.commit.by_format_version import OnlyInVersion
-from tableformat.commit.change import KEYED_KINDS, TableChange
+from tableformat.commit.change import CarriedManifests, FileKey, TableChange, file_keys
 from tableformat.commit.fate import CommitFate
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.rest_catalog import is_rest
@@ -37,14 +38,27 @@ from tableformat.maintenance.conversion.conversion_steps import (
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConvertedFile, discard
 from tableformat.maintenance.running.executors import LOCAL, task_runner
-from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.manifests.manifest_entry import ManifestContent
-from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_list import manifests_of, read_manifest_list
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.staged_conversions import CONVERTED_FROM, STAGED_AT_MS
 from tableformat.scan.context import merge_context
+
+_MANIFEST_ENTRIES: Final = 250
+"""Entries of a new delete manifest. A change of one entry writes the others of its manifest again."""
+_MANIFESTS: Final = 64
+"""About the most delete manifests of a conversion; larger ones have more entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDeletes:
+    """A delete manifest of a staged conversion, and its entries."""
+
+    manifest: ManifestFile
+    files: frozenset[FileKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +68,16 @@ class StagedConversion:
     snapshot: Snapshot
     files: Mapping[ConversionKey, ConvertedFile] = field(default_factory=dict)
     """SV-4: the converted data files, by everything that determines their deleted rows."""
+    manifests: tuple[NamedDeletes, ...] = ()
+    """The delete manifests that name their row deletes."""
 
 
-def has_keyed_deletes(view: SnapshotView) -> bool:
-    """Whether an equality or range delete is pending in the snapshot, so that other engines cannot read it."""
+def delete_kinds(view: SnapshotView) -> frozenset[DeleteKind]:
+    """The kinds of the live deletes of the snapshot. Other engines cannot read a snapshot with keyed kinds."""
     if view.snapshot is None:
-        return False
+        return frozenset()
     files = live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
-    return any(isinstance(file, DeleteFile) and file.kind in KEYED_KINDS for file in files)
+    return frozenset(file.kind for file in files if isinstance(file, DeleteFile))
 
 
 def stage_conversion(
@@ -85,6 +101,8 @@ def stage_conversion(
             task_runner(LOCAL), iceberg.io, part, so_far.context, waiting, is_dry_run=False, tell=_count_nothing
         )
         change = change_of_slice(files.values(), part, dead_after(files.values(), part, so_far), so_far)
+        known = earlier.manifests if earlier is not None and reused else ()
+        change = replace(change, carried=_carried(change, known))
         named_by = earlier.snapshot if earlier is not None and not reused.keys().isdisjoint(files) else None
         outcome = commit_change(
             iceberg,
@@ -106,7 +124,7 @@ def stage_conversion(
     outcome.move(iceberg)
     staged = snapshot_by_id(outcome.metadata, outcome.snapshot_id or 0)
     assert staged is not None, "the commit added the snapshot"
-    return StagedConversion(staged, files)
+    return StagedConversion(staged, files, tuple(_named_by(iceberg.io, staged, change, known)))
 
 
 def _count_nothing(file_count: int) -> None:
@@ -120,6 +138,34 @@ def _reusable(iceberg: IcebergTable, earlier: StagedConversion | None) -> Mappin
     if earlier is None or is_rest(iceberg.catalog):
         return {}
     return earlier.files if _is_unchanged(earlier.snapshot, iceberg.metadata) else {}
+
+
+def _carried(change: TableChange, manifests: Sequence[NamedDeletes]) -> CarriedManifests:
+    """SV-4: the manifests whose entries are all named again. Small ones are written again, together with the new
+    entries, so that their number does not grow."""
+    added = file_keys(change.added_delete_files)
+    entries_max = max(_MANIFEST_ENTRIES, -(-len(added) // _MANIFESTS))
+    carried = [each for each in manifests if len(each.files) >= entries_max // 2 and each.files <= added]
+    named = frozenset(key for each in carried for key in each.files)
+    return CarriedManifests(tuple(each.manifest for each in carried), named, entries_max)
+
+
+def _named_by(
+    io: FileIO, snapshot: Snapshot, change: TableChange, carried: Sequence[NamedDeletes]
+) -> Iterator[NamedDeletes]:
+    """The delete manifests of the conversion, without those of its source."""
+    listed = read_manifest_list(io, snapshot.manifest_list)
+    paths = {manifest.manifest_path for manifest in change.carried.manifests}
+    yield from (each for each in carried if each.manifest.manifest_path in paths)
+    own = [
+        manifest
+        for manifest in listed
+        if manifest.content is ManifestContent.DELETES and manifest.added_snapshot_id == snapshot.snapshot_id
+    ]
+    # New entries come first in a manifest list; manifests of the source without its keyed deletes follow.
+    for manifest, files in zip(own, change.new_delete_manifests, strict=False):
+        assert manifest.added_files_count == len(files), "the manifests are in the order of the change"
+        yield NamedDeletes(manifest, file_keys(files))
 
 
 def _is_unchanged(snapshot: Snapshot, metadata: TableMetadata) -> bool:

@@ -9,11 +9,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from starlette.responses import Response
 
+from tableformat.commit.change import KEYED_KINDS
 from tableformat.engines.attachment import quoted
-from tableformat.maintenance.conversion.staged_conversion import has_keyed_deletes
+from tableformat.maintenance.conversion.staged_conversion import delete_kinds
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.staged_conversions import STAGED_AT_MS, source_of, staged_conversions
+from tableformat.server.delete_format import unreadable_reason
 from tableformat.server.page.page_context import PageContext
 from tableformat.server.page.page_request import PageRequest
 from tableformat.server.page.table_pages import table_page
@@ -50,7 +52,8 @@ def engines(page: PageContext, request: PageRequest) -> Response:
     table = page.server.catalog.load_table(request.table)
     metadata = table.metadata
     head = metadata.current_snapshot()
-    is_pending = head is not None and has_keyed_deletes(table.view)
+    kinds = delete_kinds(table.view)
+    is_pending = not KEYED_KINDS.isdisjoint(kinds)
     conversions = staged_conversions(metadata)
     newest = max(conversions.values(), key=_staged_at_ms, default=None)
     served = None if head is None else conversions.get(head.snapshot_id)
@@ -59,6 +62,7 @@ def engines(page: PageContext, request: PageRequest) -> Response:
         "head": head,
         "head_age_seconds": None if head is None else _age(head.timestamp_ms),
         "is_pending": is_pending,
+        "refused": unreadable_reason(metadata, kinds, page.server.options.delete_format),
         "served": None if served is None or not is_pending else _served(metadata, served),
         "newest": None if newest is None else _served(metadata, newest),
         "freshness_seconds": page.server.options.freshness_seconds,
@@ -77,6 +81,7 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
     python_token = f', token="{token}"' if has_token else ""
     spark_token = f'    .config("spark.sql.catalog.{_CATALOG}.token", "{token}")\n' if has_token else ""
     trino_token = f"iceberg.rest-catalog.security=OAUTH2\niceberg.rest-catalog.oauth2.token={token}\n"
+    flink_token = f", 'token'='{token}'" if has_token else ""
     duckdb_access = f"TOKEN '{token}'" if has_token else "AUTHORIZATION_TYPE 'none'"
     ticked = ".".join("`" + part.replace("`", "``") + "`" for part in (*namespace, name))
     return [
@@ -101,6 +106,12 @@ def snippets(url: str, identifier: str, *, has_token: bool) -> list[Snippet]:
             "INSTALL iceberg; LOAD iceberg;\n"
             f"ATTACH '' AS {_CATALOG} (TYPE iceberg, ENDPOINT '{url}', {duckdb_access});\n"
             f"FROM {_CATALOG}.{quoted(schema)}.{quoted(name)};",
+        ),
+        Snippet(
+            "Flink",
+            f"CREATE CATALOG {_CATALOG} WITH ('type'='iceberg', 'catalog-type'='rest', 'uri'='{url}'{flink_token},\n"
+            "    'cache-enabled'='false');\n"
+            f"SELECT * FROM {_CATALOG}.{ticked};",
         ),
         Snippet(
             "Trino",

@@ -1,7 +1,7 @@
 """Plans on the server: the tasks of a scan of any snapshot, branch or tag, with row deletes only.
 
 A client that asks for a plan gets it for the snapshot that it names. If keyed deletes are pending in it, the server
-plans its conversion. Large plans are answered in pages, which the server keeps until they are fetched.
+plans its conversion. Large plans are answered in pages.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyiceberg.conversions import to_json
 from pyiceberg.exceptions import NoSuchPlanTaskError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.types import PrimitiveType
 from starlette.responses import Response
 
@@ -25,13 +26,11 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.planner import plan_scan
 from tableformat.server.answers import json_answer, nothing
-from tableformat.server.context import ServerContext, UnfetchedPlan
+from tableformat.server.context import ServerContext
+from tableformat.server.planning import PlanPosition
 from tableformat.server.requests import ApiRequest
 from tableformat.server.routes.route import Route
-
-_PAGE_TASKS: Final = 2_000
 
 
 def _plan(server: ServerContext, request: ApiRequest) -> Response:
@@ -42,24 +41,17 @@ def _plan(server: ServerContext, request: ApiRequest) -> Response:
     table = server.catalog.iceberg.load_table(request.identifier("table"))
     snapshot_id = asked.snapshot_id or table.metadata.current_snapshot_id
     if snapshot_id is None:
-        return json_answer({"status": "completed", "plan-id": _token(), "file-scan-tasks": []})
-    snapshot = snapshot_by_id(table.metadata, snapshot_id)
-    if snapshot is None:
-        raise SnapshotNotFoundError(f"no snapshot {snapshot_id}; it may have expired.")
-    converted = server.tables.conversion_of(table, snapshot)
-    view = view_at(table.metadata, table.io, converted.snapshot_id)
-    # A filter whose names are in another case is applied by the client alone.
-    where = asked.filter if asked.case_sensitive else None
-    plan = UnfetchedPlan(view, plan_scan(view, where).tasks, body.get("filter"))
-    return json_answer({"status": "completed", "plan-id": _token(), **_page(server, plan)})
+        return json_answer({"status": "completed", "plan-id": _new_id(), "file-scan-tasks": []})
+    position = PlanPosition(snapshot_id, body.get("filter"), asked.case_sensitive)
+    return json_answer({"status": "completed", "plan-id": _new_id(), **_page(server, table, position)})
 
 
 def _tasks(server: ServerContext, request: ApiRequest) -> Response:
-    token = str(request.json()["plan-task"])
-    plan = server.plans.get(token)
-    if plan is None:
-        raise NoSuchPlanTaskError(f"no plan task {token!r:.80}: plan the scan again")
-    return json_answer(_page(server, plan))
+    position = PlanPosition.of_token(str(request.json()["plan-task"]))
+    table = server.catalog.iceberg.load_table(request.identifier("table"))
+    if snapshot_by_id(table.metadata, position.snapshot_id) is None:
+        raise NoSuchPlanTaskError(f"snapshot {position.snapshot_id} of the plan has expired: plan the scan again")
+    return json_answer(_page(server, table, position))
 
 
 def _cancel(server: ServerContext, request: ApiRequest) -> Response:
@@ -68,13 +60,18 @@ def _cancel(server: ServerContext, request: ApiRequest) -> Response:
     return nothing()
 
 
-def _page(server: ServerContext, plan: UnfetchedPlan) -> dict[str, Any]:
-    """The first tasks, and a token for the others."""
-    view = plan.view
+def _page(server: ServerContext, table: Table, position: PlanPosition) -> dict[str, Any]:
+    """The next tasks of the plan, and a token for the others."""
+    snapshot = snapshot_by_id(table.metadata, position.snapshot_id)
+    if snapshot is None:
+        raise SnapshotNotFoundError(f"no snapshot {position.snapshot_id}; it may have expired.")
+    converted = server.tables.conversion_of(table, snapshot)
+    view = view_at(table.metadata, table.io, converted.snapshot_id)
+    tasks, following = server.planning.page(view, replace(position, snapshot_id=converted.snapshot_id))
     deletes: dict[tuple[str, int | None], int] = {}
     delete_files: list[dict[str, Any]] = []
     answered: list[dict[str, Any]] = []
-    for task in plan.tasks[:_PAGE_TASKS]:
+    for task in tasks:
         references = []
         for delete in _row_deletes(task):
             key = (delete.file_path, delete.content_offset)
@@ -83,19 +80,16 @@ def _page(server: ServerContext, plan: UnfetchedPlan) -> dict[str, Any]:
                 delete_files.append(_delete_json(view, delete))
             references.append(deletes[key])
         described: dict[str, Any] = {"data-file": _data_json(view, task.data_file)}
-        if plan.where is not None:
-            described["residual-filter"] = plan.where
+        if position.filter is not None:
+            described["residual-filter"] = position.filter
         if references:
             described["delete-file-references"] = references
         answered.append(described)
     page: dict[str, Any] = {"file-scan-tasks": answered}
     if delete_files:
         page["delete-files"] = delete_files
-    rest = replace(plan, tasks=plan.tasks[_PAGE_TASKS:])
-    if rest.tasks:
-        token = _token()
-        server.plans.put(token, rest, len(rest.tasks))
-        page["plan-tasks"] = [token]
+    if following is not None:
+        page["plan-tasks"] = [following.token()]
     return page
 
 
@@ -140,7 +134,7 @@ def _partition_json(schema: Schema, spec: PartitionSpec, values: Sequence[Any]) 
     return [None if value is None else to_json(kind, value) for kind, value in zip(types, values, strict=True)]
 
 
-def _token() -> str:
+def _new_id() -> str:
     return secrets.token_urlsafe(18)
 
 

@@ -30,7 +30,7 @@ from tableformat.server.routes.names import check_free, check_free_for
 from tableformat.server.routes.namespaces import check_exists
 from tableformat.server.routes.route import Route
 from tableformat.server.send_commits import send_commits
-from tableformat.server.served_metadata import ServedTable, metadata_text, only_refs, table_result
+from tableformat.server.served_metadata import metadata_text, only_refs, table_result
 
 accept_every_blob_type()  # Requests of engines are parsed by PyIceberg.
 
@@ -50,10 +50,11 @@ def _create(server: ServerContext, request: ApiRequest) -> Response:
     check_free(server, identifier, "Table")
     staged = _staged(server, identifier, body)
     if body.get("stage-create"):
-        return text_answer(table_result(metadata_text(staged.metadata), None, _config(server)))
+        fields = _config(server, request, identifier, staged.metadata, None)
+        return text_answer(table_result(metadata_text(staged.metadata), None, **fields))
     with creation_without_answer(server.catalog.iceberg, ".".join(identifier)):
         CreateTableTransaction(staged).commit_transaction()
-    return _loaded(server, server.tables.load(identifier))
+    return _loaded(server, request, identifier)
 
 
 def _staged(server: ServerContext, identifier: Identifier, body: dict[str, Any]) -> StagedTable:
@@ -83,11 +84,12 @@ def _register(server: ServerContext, request: ApiRequest) -> Response:
     check_exists(server, request.namespace)
     check_free(server, identifier, "Table")
     server.catalog.register_table(identifier, str(body["metadata-location"]))
-    return _loaded(server, server.tables.load(identifier))
+    return _loaded(server, request, identifier)
 
 
 def _load(server: ServerContext, request: ApiRequest) -> Response:
-    served = server.tables.load(request.identifier("table"))
+    identifier = request.identifier("table")
+    served = server.tables.load(identifier)
     mode = request.query.get("snapshots", "all")
     etag = served.etag if mode == "all" else f'"{mode}-{served.etag[1:]}'
     if etag in (request.headers.get("if-none-match") or ""):
@@ -95,7 +97,8 @@ def _load(server: ServerContext, request: ApiRequest) -> Response:
     if mode not in ("all", "refs"):
         raise InvalidArgumentError(f"snapshots must be all or refs, not {mode!r:.80}.")
     text = served.text if mode == "all" else metadata_text(only_refs(served.metadata))
-    return text_answer(table_result(text, served.metadata_location, _config(server)), {"ETag": etag})
+    fields = _config(server, request, identifier, served.metadata, served.metadata_location)
+    return text_answer(table_result(text, served.metadata_location, **fields), {"ETag": etag})
 
 
 def _exists(server: ServerContext, request: ApiRequest) -> Response:
@@ -177,18 +180,35 @@ def _metrics(server: ServerContext, request: ApiRequest) -> Response:
 
 
 def _credentials(server: ServerContext, request: ApiRequest) -> Response:
-    server.tables.load(request.identifier("table"))
-    config = _config(server)
+    identifier = request.identifier("table")
+    table = server.catalog.iceberg.load_table(identifier)
+    if server.vendor is not None:
+        vended = server.vendor.credentials(identifier, table.metadata, table.metadata_location)
+        return json_answer({"storage-credentials": [] if vended is None else [vended.to_json()]})
+    config = dict(server.options.client_config)
     return json_answer({"storage-credentials": [{"prefix": "", "config": config}] if config else []})
 
 
-def _loaded(server: ServerContext, served: ServedTable) -> Response:
-    result = table_result(served.text, served.metadata_location, _config(server))
-    return text_answer(result, {"ETag": served.etag})
+def _loaded(server: ServerContext, request: ApiRequest, identifier: Identifier) -> Response:
+    served = server.tables.load(identifier)
+    fields = _config(server, request, identifier, served.metadata, served.metadata_location)
+    return text_answer(table_result(served.text, served.metadata_location, **fields), {"ETag": served.etag})
 
 
-def _config(server: ServerContext) -> dict[str, str]:
-    return dict(server.options.client_config)
+def _config(
+    server: ServerContext, request: ApiRequest, identifier: Identifier, metadata: TableMetadata, location: str | None
+) -> dict[str, Any]:
+    """The configuration of a table, and its credentials if the client asks for them.
+
+    The configuration has them as well, because older clients read no `storage-credentials`.
+    """
+    config = dict(server.options.client_config)
+    delegation = request.headers.get("x-iceberg-access-delegation", "").lower()
+    asks = "vended-credentials" in [each.strip() for each in delegation.split(",")]
+    vended = server.vendor.credentials(identifier, metadata, location) if server.vendor is not None and asks else None
+    if vended is None:
+        return {"config": config}
+    return {"config": {**config, **vended.config}, "storage_credentials": [vended.to_json()]}
 
 
 ROUTES: Final = (
