@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tableformat.maintenance.conversion.convert_deletes import ConvertResult
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.operations.catalog_transaction import CatalogTransaction
-    from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
+    from tableformat.operations.staging.result import CommitResult
     from tableformat.operations.transaction import Transaction
     from tableformat.range_partitions.model import Bound, RangePartitions, bound, list_partitions
     from tableformat.reports.open_telemetry import OpenTelemetryReporter

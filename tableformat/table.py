@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.maintenance.maintenance import Maintenance
     from tableformat.maintenance.verification.findings import VerifyResult
-    from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.merging.builder import Merge
+    from tableformat.operations.staging.result import CommitResult
 
 
 @checked_methods

@@ -20,8 +20,8 @@ from tableformat.write.staged import StagedFiles
 
 if TYPE_CHECKING:
     from tableformat.maintenance.running.executors import Executor
-    from tableformat.operations.drafts.covered_positions import Find
-    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.staging.covered_positions import Find
+    from tableformat.operations.staging.result import CommitResult
 
 
 @checked_methods

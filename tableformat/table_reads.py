@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import polars
 
     from tableformat.changes.changes import Changes
-    from tableformat.layers.layers import Layers
     from tableformat.scan.scan import Scan
+    from tableformat.snapshot_layers.layers import Layers
 
 
 class LoadsTables(Protocol):
@@ -299,7 +299,7 @@ class TableReads:
         >>> print(table.layers().text(width=60).splitlines()[1])
         #2 range                                                   ─
         """
-        from tableformat.layers.layers import layers_of
+        from tableformat.snapshot_layers.layers import layers_of
 
         view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         return layers_of(view, self.name, branch or self.branch, column=column, to_scale=to_scale)

@@ -26,8 +26,8 @@ from tableformat.maintenance.running.spark_runner import result_of
 from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.drafts.carried_rows import CarriedFile, CarryContext, carry_here, write_carried_rows
-from tableformat.operations.drafts.covered_positions import SpanSearch, find_here, find_in_files
+from tableformat.operations.staging.carried_rows import CarriedFile, CarryContext, carry_here, write_carried_rows
+from tableformat.operations.staging.covered_positions import SpanSearch, find_here, find_in_files
 from tableformat.table import Table
 from tableformat.write.staged import StagedFiles
 

@@ -29,8 +29,8 @@ from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorC
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
-from tableformat.operations.drafts.carried_rows import Carry, carry_here
-from tableformat.operations.drafts.covered_positions import Find, find_here
+from tableformat.operations.staging.carried_rows import Carry, carry_here
+from tableformat.operations.staging.covered_positions import Find, find_here
 from tableformat.properties import inflated_bytes_max
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan

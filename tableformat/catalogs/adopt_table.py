@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tableformat.errors import InvalidKeyError
 from tableformat.maintenance.health.health import TableHealth
-from tableformat.operations.definition.adopt import adopt, find_nulls, key_of_adopted, optional_columns
+from tableformat.operations.evolution.adopt import adopt, find_nulls, key_of_adopted, optional_columns
 from tableformat.table import Table
 
 

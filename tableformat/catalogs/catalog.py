@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tableformat.maintenance.erasure.certificate import ErasureCertificate
     from tableformat.metadata.arrow_schema import TableSchema
     from tableformat.operations.catalog_transaction import CatalogTransaction
-    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.staging.result import CommitResult
     from tableformat.scan.scan import Scan
     from tableformat.table import Table
 

@@ -58,8 +58,8 @@ from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.history_change import HistoryChange
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import apply_updates
+from tableformat.commit.multi_table_commit import TableRequest
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.commit.together import TableRequest
 from tableformat.errors import (
     InvalidArgumentError,
     MovedLakeError,

@@ -14,7 +14,7 @@ from pyiceberg.typedef import Identifier
 
 from tableformat.catalogs.table_locations import Swap
 from tableformat.commit.history_change import refuse_rewritten_parents
-from tableformat.commit.together import TableRequest
+from tableformat.commit.multi_table_commit import TableRequest
 from tableformat.errors import StorageError
 from tableformat.storage.storage import delete_if_present
 

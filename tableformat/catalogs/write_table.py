@@ -13,8 +13,8 @@ from tableformat.catalogs.names import Identifier, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.errors import InvalidArgumentError, StorageError
 from tableformat.metadata.identifiers import identifier_parts
-from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.options import CommitKeywords, one_of
+from tableformat.operations.staging.result import CommitResult
 from tableformat.table import Table
 from tableformat.write.rows.rows import as_reader
 

@@ -17,16 +17,16 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.changes.plan import ChangeTask, ChangeType, change_tasks, entry_of, filters_of, plan_snapshot
-from tableformat.changes.stretches import Difference, Stretch, parts_of
+from tableformat.changes.snapshot_series import Difference, SnapshotSeries, parts_of
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number, delete_is_of_a_later_commit
 from tableformat.merge_on_read.applicable_deletes import reached_data_files
 from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.small_files.first_deletes import Reached, first_deletes
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, only_rows
-from tableformat.merge_on_read.together.first_deletes import Reached, first_deletes
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -42,10 +42,10 @@ Deleted: TypeAlias = Mapping[int, Sequence[tuple[DataFile, Positions]]]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundStretch:
-    """A stretch whose deleted rows are known."""
+class FoundSeries:
+    """A series whose deleted rows are known."""
 
-    stretch: Stretch
+    series: SnapshotSeries
     deleted: Deleted
     view: SnapshotView
     context: MergeContext
@@ -96,8 +96,8 @@ def changed_rows(
     expired (CF-2).
     """
     for part in found_parts(view, snapshots, where, context=context):
-        if isinstance(part, FoundStretch):
-            for difference in part.stretch.differences:
+        if isinstance(part, FoundSeries):
+            for difference in part.series.differences:
                 yield from part.tasks(difference)
         else:
             yield from tasks_alone(part, view, where, context)
@@ -106,7 +106,7 @@ def changed_rows(
 def tasks_alone(
     part: Difference, view: SnapshotView, where: BooleanExpression | None, context: MergeContext
 ) -> Sequence[ChangeTask]:
-    """The tasks of a snapshot that does not belong to a stretch."""
+    """The tasks of a snapshot that does not belong to a series."""
     return plan_snapshot(view, part.snapshot, where, context=context, ordinal=part.ordinal, diff=part.diff)
 
 
@@ -117,7 +117,7 @@ def found_parts(
     *,
     context: MergeContext,
     is_hasty: bool = False,
-) -> Iterator[FoundStretch | Difference]:
+) -> Iterator[FoundSeries | Difference]:
     """The parts of a range in order, without snapshots that have no matching event (`parts_of`)."""
     asked = [
         (ordinal, snapshot, filters)
@@ -125,34 +125,34 @@ def found_parts(
         if not changes_no_row(snapshot) and (filters := filters_of(view, snapshot, where))
     ]
     for part in parts_of(view, asked, is_hasty=is_hasty):
-        deleted = _first_deleted(part, view, where, context) if isinstance(part, Stretch) else None
-        if isinstance(part, Stretch) and deleted is not None:
-            yield FoundStretch(part, deleted, view, context)
+        deleted = _first_deleted(part, view, where, context) if isinstance(part, SnapshotSeries) else None
+        if isinstance(part, SnapshotSeries) and deleted is not None:
+            yield FoundSeries(part, deleted, view, context)
         else:
-            yield from part.differences if isinstance(part, Stretch) else (part,)
+            yield from part.differences if isinstance(part, SnapshotSeries) else (part,)
 
 
 def _first_deleted(
-    stretch: Stretch, view: SnapshotView, where: BooleanExpression | None, context: MergeContext
+    series: SnapshotSeries, view: SnapshotView, where: BooleanExpression | None, context: MergeContext
 ) -> Deleted | None:
-    """CF-10: the deleted rows of a stretch. A row was deleted by the snapshot with the first delete that reaches it.
-    Rows that were already deleted before the stretch, or in the commit that added them, are excluded. None if the
+    """CF-10: the deleted rows of a series. A row was deleted by the snapshot with the first delete that reaches it.
+    Rows that were already deleted before the series, or in the commit that added them, are excluded. None if the
     sequence numbers do not distinguish the deletes (`first_deletes`)."""
-    deletes = stretch.delete_files
-    wants_deletes = any(ChangeType.DELETE in each.filters for each in stretch.differences)
+    deletes = series.delete_files
+    wants_deletes = any(ChangeType.DELETE in each.filters for each in series.differences)
     if not (deletes and wants_deletes):
         return {}
-    before = replace(view, snapshot=stretch.before)
-    manifests = manifests_of_snapshot(view.io, stretch.before)
+    before = replace(view, snapshot=series.before)
+    manifests = manifests_of_snapshot(view.io, series.before)
     old = live_files(view.io, view.metadata, manifests, ManifestContent.DATA)
     may_match = file_filter(view, where)
-    candidates = [data for data in (*old, *stretch.data_files) if isinstance(data, DataFile) and may_match(data)]
+    candidates = [data for data in (*old, *series.data_files) if isinstance(data, DataFile) and may_match(data)]
     reached = reached_data_files(view.metadata, candidates, deletes)
     threads = reader_count(view.metadata.location)
     found = first_deletes(reached, deletes, context, thread_count=threads)
     if found is None:
         return None
-    first_number = min(each.snapshot.sequence_number or 0 for each in stretch.differences)
+    first_number = min(each.snapshot.sequence_number or 0 for each in series.differences)
     hit = [data for data, rows in zip(reached, found, strict=True) if len(rows.positions)]
     dead = _dead_before([data for data in hit if (data.sequence_number or 0) < first_number], before, context, threads)
     deleted: dict[int, list[tuple[DataFile, Positions]]] = {}

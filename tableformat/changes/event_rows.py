@@ -21,9 +21,9 @@ from pyiceberg.expressions import AlwaysFalse, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.changes.changed_rows import Entry, FoundStretch, Positions, found_parts, tasks_alone
+from tableformat.changes.changed_rows import Entry, FoundSeries, Positions, found_parts, tasks_alone
 from tableformat.changes.plan import ChangeType, constants_of, entry_of
-from tableformat.changes.stretches import Difference
+from tableformat.changes.snapshot_series import Difference
 from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import BoundFilter, bind_filter
 from tableformat.filters.row_filter import filter_rows
@@ -55,9 +55,9 @@ def event_rows(
     """CF-6: the matching events in order, with the schema `context.arrow_schema`. With `is_hasty`, the caller may need
     only a few of them."""
     parts = found_parts(view, snapshots, where, context=context.merge, is_hasty=is_hasty)
-    for is_stretch, alike in groupby(parts, key=lambda part: isinstance(part, FoundStretch)):
-        if is_stretch:
-            groups = (group for part in alike if isinstance(part, FoundStretch) for group in _groups(part))
+    for is_series, alike in groupby(parts, key=lambda part: isinstance(part, FoundSeries)):
+        if is_series:
+            groups = (group for part in alike if isinstance(part, FoundSeries) for group in _groups(part))
             yield from chain.from_iterable(_of_group(group, context) for group in groups)
         else:
             alone = (part for part in alike if isinstance(part, Difference))
@@ -67,9 +67,9 @@ def event_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """A snapshot of a stretch, with the rows that it deleted."""
+    """A snapshot of a series, with the rows that it deleted."""
 
-    stretch: FoundStretch
+    series: FoundSeries
     difference: Difference
     deletes: list[tuple[FileScanTask, Positions]]
 
@@ -89,12 +89,12 @@ class _Commit:
         return self.row_count > _GROUP_ROWS or self.size_bytes > _GROUP_BYTES
 
 
-def _groups(stretch: FoundStretch) -> Iterator[list[_Commit]]:
+def _groups(series: FoundSeries) -> Iterator[list[_Commit]]:
     """Groups of commits whose deleted rows fit into memory together. A large commit is a group of its own."""
     group: list[_Commit] = []
     row_count = size_bytes = 0
-    for difference in stretch.stretch.differences:
-        commit = _Commit(stretch, difference, stretch.deletes(difference))
+    for difference in series.series.differences:
+        commit = _Commit(series, difference, series.deletes(difference))
         row_count, size_bytes = row_count + commit.row_count, size_bytes + commit.size_bytes
         if group and (row_count > _GROUP_ROWS or size_bytes > _GROUP_BYTES):
             yield group
@@ -108,7 +108,7 @@ def _of_group(group: Sequence[_Commit], context: ReadContext) -> Iterator[pa.Tab
     is_alone = len(group) == 1 and (group[0].is_large or not group[0].deletes)
     deleted = None if is_alone else _DeletedRows.read(group, context)
     if deleted is None:
-        tasks = (task.scan for commit in group for task in commit.stretch.tasks(commit.difference))
+        tasks = (task.scan for commit in group for task in commit.series.tasks(commit.difference))
         yield from read_tables(tasks, context)
         return
     inserted = _InsertedRows(group, context)
@@ -208,7 +208,7 @@ class _InsertedRows:
         names = context.selected.column_names
         is_named = COMMIT_SNAPSHOT_ID.name in names
         selected = context.selected if is_named else Schema(*context.selected.fields, COMMIT_SNAPSHOT_ID)
-        tasks = (task.scan for commit in group for task in commit.stretch.inserts(commit.difference))
+        tasks = (task.scan for commit in group for task in commit.series.inserts(commit.difference))
         self._tables = read_tables(tasks, replace(context, selected=selected))
         self._next: pa.Table | None = None
 

@@ -14,11 +14,11 @@ from tableformat.filters.predicate import Where
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import take_covered
-from tableformat.operations.finding.exact_nanoseconds import as_numbers
-from tableformat.operations.finding.key_rows import portions, within_bounds
-from tableformat.operations.finding.lookup import rows_of_keys
+from tableformat.operations.row_lookup.covered_rows import take_covered
+from tableformat.operations.row_lookup.exact_nanoseconds import as_numbers
+from tableformat.operations.row_lookup.key_rows import portions, within_bounds
+from tableformat.operations.row_lookup.lookup import rows_of_keys
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.overwrite import stage_overwrite
 from tableformat.parquet.array_forms import rows_as
 from tableformat.scan.scan import Scan

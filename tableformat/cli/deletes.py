@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tableformat.deletes.spans.spans import SpanArray
-    from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.options import CommitKeywords
+    from tableformat.operations.staging.result import CommitResult
     from tableformat.table import Table
 
 WriteBranchOption = Annotated[
@@ -74,7 +74,7 @@ def delete_prefix(
     """
     from tableformat.deletes.spans.spans import spans_of_prefixes
     from tableformat.keys.key_columns import KeyColumns
-    from tableformat.operations.drafts.draft import Draft
+    from tableformat.operations.staging.draft import Draft
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
     if bool(prefix) == (source is not None):
@@ -145,7 +145,7 @@ def delete_range(
     """
     from tableformat.deletes.spans.spans import span_of_bounds
     from tableformat.keys.value_text import parse_tuple
-    from tableformat.operations.drafts.draft import Draft
+    from tableformat.operations.staging.draft import Draft
     from tableformat.operations.verbs.delete_range import range_columns
 
     if lower is None and upper is None:
@@ -207,7 +207,7 @@ def delete_ranges(
 
     from tableformat.cli.load import rows_of_files
     from tableformat.display.text import counted
-    from tableformat.operations.drafts.draft import Draft
+    from tableformat.operations.staging.draft import Draft
     from tableformat.operations.verbs.delete_ranges import spans_of_ranges
     from tableformat.write.rows.rows import as_reader
 
@@ -286,7 +286,7 @@ def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> Non
 
     from tableformat.display.grid import facts
     from tableformat.display.text import counted
-    from tableformat.operations.finding.covered_rows import preview_delete
+    from tableformat.operations.row_lookup.covered_rows import preview_delete
 
     preview = preview_delete(table.view, spans)
 

@@ -43,7 +43,7 @@ def layers(
     from rich.text import Text
 
     from tableformat.display.summary import name_of
-    from tableformat.layers.layers import layers_of
+    from tableformat.snapshot_layers.layers import layers_of
 
     if svg is not None and svg.suffix != ".svg":
         raise typer.BadParameter(f"{svg} is not an .svg file.", param_hint="--svg")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tableformat.errors import RowsRefusedError
-    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.staging.result import CommitResult
     from tableformat.table import Table
 
 _TOLD_ROWS: Final = 5

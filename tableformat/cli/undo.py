@@ -16,7 +16,7 @@ from tableformat.cli.options import (
 from tableformat.cli.session import Session, local_ms
 
 if TYPE_CHECKING:
-    from tableformat.operations.drafts.result import CommitResult
+    from tableformat.operations.staging.result import CommitResult
     from tableformat.table import Table
 
 _BranchOption = Annotated[

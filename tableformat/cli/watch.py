@@ -66,7 +66,7 @@ def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | 
     """MT-88: the tables whose upkeep is due, highest gain first. Tables dropped in the meantime are left out. A table
     that cannot be checked is reported, and the others are still checked."""
     from tableformat.errors import SnapshotNotFoundError, TableFormatError, TableNotFoundError
-    from tableformat.maintenance.upkeep.debt import Debt
+    from tableformat.maintenance.upkeep.backlog import Backlog
     from tableformat.maintenance.upkeep.policy import UpkeepPolicy
 
     due: list[tuple[float, str, Table]] = []
@@ -75,14 +75,14 @@ def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | 
             table = catalog.load_table(name, branch=branch)
             if names is None and is_off(table):
                 continue
-            debt = Debt.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
+            backlog = Backlog.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
         except (TableNotFoundError, SnapshotNotFoundError):
             continue
         except TableFormatError as error:
             session.output.error(error, f"{name}: {error}")
             continue
-        if debt.is_due:
-            due.append((-debt.per_byte, name, table))
+        if backlog.is_due:
+            due.append((-backlog.per_byte, name, table))
     for _, _, table in sorted(due, key=lambda each: each[:2]):
         yield table
 

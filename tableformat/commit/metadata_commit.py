@@ -23,7 +23,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
-from tableformat.commit.fate import CommitFate, Sent
+from tableformat.commit.commit_status import CommitStatus, Sent
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races
@@ -37,7 +37,7 @@ PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Seque
 
 
 def commit_metadata(
-    table: Table, prepare: PrepareUpdates, *, fate: CommitFate | None = None
+    table: Table, prepare: PrepareUpdates, *, status: CommitStatus | None = None
 ) -> tuple[TableMetadata, TableMetadata]:
     """Commit the updates, which are prepared on the newest metadata at each attempt, and move the handle to the result.
 
@@ -46,8 +46,8 @@ def commit_metadata(
     refused the request, or was interrupted (CP-13, CP-51). Raises UnsupportedFeatureError for a table without a
     catalog.
     """
-    fate = fate or CommitFate()
-    fate.subject = ".".join(table.name())
+    status = status or CommitStatus()
+    status.subject = ".".join(table.name())
 
     def attempt() -> tuple[TableMetadata, TableMetadata]:
         refresh(table)
@@ -58,20 +58,20 @@ def commit_metadata(
         guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements)
         if is_synced(base.properties):
             sync_files(table.io, _statistics_files(updates))
-        fate.sent = Sent.IN_FLIGHT
+        status.sent = Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, guarded, tuple(updates))
         except CommitFailedException:
-            fate.sent = Sent.NO
+            status.sent = Sent.NO
             raise
         except ValueError as error:
             # PyIceberg's catalogs apply the updates before they write anything. An update that does not fit the newest
             # metadata, such as the removal of a missing snapshot, was therefore refused.
-            fate.sent = Sent.NO
+            status.sent = Sent.NO
             raise CommitFailedException(str(error)) from error
         except BaseException as error:
-            raise fate.told(error) from error
-        fate.sent = Sent.APPLIED
+            raise status.told(error) from error
+        status.sent = Sent.APPLIED
         table.metadata = response.metadata
         table.metadata_location = response.metadata_location
         return base, response.metadata

@@ -22,7 +22,7 @@ from pyiceberg.table import CommitTableRequest, CommitTableResponse, TableIdenti
 from pyiceberg.typedef import IcebergBaseModel
 from requests import HTTPError
 
-from tableformat.commit.together import TableRequest
+from tableformat.commit.multi_table_commit import TableRequest
 from tableformat.metadata.newest import newest_of
 
 _PATH: Final = "transactions/commit"

@@ -26,12 +26,12 @@ from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import AppliedBatch, BatchName, applied_batch, is_applied, remember_batch
 from tableformat.commit.metadata_commit import branch_at
+from tableformat.commit.multi_table_commit import TableRequest
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.snapshot_producer import SnapshotProducer, next_timestamp_ms
 from tableformat.commit.staged_there import check_staged_there
-from tableformat.commit.together import TableRequest
 from tableformat.commit.unchanged import check_unchanged
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.content_file import DeleteKind

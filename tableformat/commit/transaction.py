@@ -22,9 +22,10 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.commit.cancellation import check_cancelled
 from tableformat.commit.change import TableChange
-from tableformat.commit.fate import CommitFate, NoAnswerError, Sent, asked
+from tableformat.commit.commit_status import CommitStatus, NoAnswerError, Sent, asked
 from tableformat.commit.idempotence import BatchId, BatchName, batch_name
 from tableformat.commit.leftovers import remove_leftovers
+from tableformat.commit.multi_table_commit import commit_several_tables
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import FixedChange, PlannedChange
 from tableformat.commit.rest_catalog import is_rest
@@ -32,7 +33,6 @@ from tableformat.commit.retry import retry_lost_races, status_check_waits_second
 from tableformat.commit.snapshot_producer import SnapshotProducer, next_timestamp_ms
 from tableformat.commit.snapshot_summary import check_snapshot_properties
 from tableformat.commit.table_part import PreparedPart, TablePart
-from tableformat.commit.together import commit_together
 from tableformat.errors import (
     BatchPartlyAppliedError,
     CommitConflictError,
@@ -74,15 +74,15 @@ def commit_change(
     snapshot_properties: Mapping[str, str] | None = None,
     is_staged: bool = False,
     timestamp_ms: int | None = None,
-    fate: CommitFate | None = None,
+    status: CommitStatus | None = None,
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and change nothing.
 
     A planned change is requested at every attempt, for the current head. A change without files commits nothing.
     Metadata files of a failed commit are removed. Staged files belong to the caller, who removes them after any error
-    after which `fate` knows that the table does not reference them (`removing_on_failure`). SP-23: `is_staged` does not
-    move the branch; the snapshot can be published later. `timestamp_ms` is the time of the snapshot, by default
-    the time of the commit.
+    after which `status` knows that the table does not reference them (`removing_on_failure`). SP-23: `is_staged` does
+    not move the branch; the snapshot can be published later. `timestamp_ms` is the time of the snapshot, by default the
+    time of the commit.
 
     Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
     SnapshotNotFoundError (no such branch), UnsupportedFeatureError, InvalidArgumentError.
@@ -91,7 +91,7 @@ def commit_change(
         [TableCommit(table, change, ref, snapshot_properties or {}, timestamp_ms)],
         batch=batch_name(application_id, batch_id),
         is_staged=is_staged,
-        fate=fate,
+        status=status,
     )
     return outcome
 
@@ -101,7 +101,7 @@ def commit_changes(
     *,
     batch: BatchName | None = None,
     is_staged: bool = False,
-    fate: CommitFate | None = None,
+    status: CommitStatus | None = None,
 ) -> list[CommitOutcome]:
     """CP-74: commit one snapshot for each table that has a change, all of them or none, in the order of `commits`.
     Otherwise like `commit_change`. All tables are in one catalog.
@@ -111,7 +111,7 @@ def commit_changes(
     """
     for each in commits:
         check_snapshot_properties(each.snapshot_properties)
-    fate = fate or CommitFate()
+    status = status or CommitStatus()
     parts = [
         TablePart(
             each.table,
@@ -124,7 +124,7 @@ def commit_changes(
         )
         for each in commits
     ]
-    return _Commit(parts, batch, fate, was_applied=any(each.was_applied for each in commits)).run()
+    return _Commit(parts, batch, status, was_applied=any(each.was_applied for each in commits)).run()
 
 
 class _Commit:
@@ -132,11 +132,11 @@ class _Commit:
     removed."""
 
     def __init__(
-        self, parts: Sequence[TablePart], batch: BatchName | None, fate: CommitFate, *, was_applied: bool
+        self, parts: Sequence[TablePart], batch: BatchName | None, status: CommitStatus, *, was_applied: bool
     ) -> None:
         self._parts = parts
         self._batch = batch
-        self._fate = fate
+        self._status = status
         self._was_applied = was_applied
         self._subject = " and ".join(part.subject for part in parts)
         self._attempts = 0
@@ -144,7 +144,7 @@ class _Commit:
         """Parts whose snapshot was in a request."""
         self._is_refusal_unsure = False
         """LK-37: a refused request may have been applied to some tables."""
-        fate.subject, fate.snapshot_id = self._subject, parts[0].producer.snapshot_id
+        status.subject, status.snapshot_id = self._subject, parts[0].producer.snapshot_id
 
     def run(self) -> list[CommitOutcome]:
         """CP-13, CP-18, CP-51: remove the files of a commit that was not applied, and keep the files of one that may
@@ -162,11 +162,11 @@ class _Commit:
         except CommitStateUnknownError:
             raise
         except BaseException as error:
-            if not self._fate.may_be_named:
+            if not self._status.may_be_named:
                 for part in self._parts:
                     remove_leftovers(part.handle.io, part.producer.written_locations)
                 raise
-            raise self._fate.told(error) from error
+            raise self._status.told(error) from error
         return outcomes
 
     def _run_attempts(self) -> list[CommitOutcome]:
@@ -215,10 +215,10 @@ class _Commit:
         requests = [each.request for _, each in sent]
         catalog = self._parts[0].handle.catalog
         try:
-            answers = asked(self._fate, partial(commit_together, catalog, requests))
+            answers = asked(self._status, partial(commit_several_tables, catalog, requests))
         except CommitFailedException:
             if len(requests) > 1 and is_rest(catalog):
-                self._fate.sent, self._is_refusal_unsure = Sent.IN_FLIGHT, True
+                self._status.sent, self._is_refusal_unsure = Sent.IN_FLIGHT, True
             raise
         except NoAnswerError as no_answer:
             return self._after_no_answer(no_answer.error, [each for _, each in sent if each.snapshot is not None])
@@ -231,7 +231,7 @@ class _Commit:
     def _note_refusal(self) -> None:
         """No table has the request that was refused."""
         if self._is_refusal_unsure:
-            self._fate.sent, self._is_refusal_unsure = Sent.NO, False
+            self._status.sent, self._is_refusal_unsure = Sent.NO, False
 
     def _after_no_answer(self, error: Exception, sent: Sequence[PreparedPart]) -> list[CommitOutcome]:
         """CP-13, CP-77: check whether the commit was applied. Only a clear refusal counts as a failure whose files may
@@ -245,7 +245,7 @@ class _Commit:
                 seen = self._load()
             except TableNotFoundError:
                 if refused:
-                    self._fate.sent = Sent.NO
+                    self._status.sent = Sent.NO
                     raise
                 break
             except Exception as unseen:
@@ -262,9 +262,9 @@ class _Commit:
             if refused:
                 break
         if refused and seen:
-            self._fate.sent = Sent.NO
+            self._status.sent = Sent.NO
             raise TableFormatError(f"the catalog refused the commit to {self._subject}: {error}") from error
-        raise self._fate.told(error) from error
+        raise self._status.told(error) from error
 
     def _check_possible(
         self, error: Exception, sent: Sequence[PreparedPart], seen: Sequence[Table], *, refused: bool
@@ -294,7 +294,7 @@ class _Commit:
         found = {part: part.landed(table, self._attempts) for part, table in looked.items()}
         if not any(found.values()):
             return None
-        self._fate.sent = Sent.APPLIED
+        self._status.sent = Sent.APPLIED
         for part in self._sent:
             if found[part] is None:
                 looked[part] = part.load()

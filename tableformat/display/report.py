@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tableformat.display.summary import TableSummary, deletes_text, rows_text, summarize
-from tableformat.layers.layers import layers_of
 from tableformat.maintenance.health.health import html_of_health
 from tableformat.maintenance.health.health_findings import table_health
 from tableformat.markup import figures, html
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.operations.table_page import schema_html, snapshots_html
+from tableformat.snapshot_layers.layers import layers_of
 from tableformat.table import Table
 
 

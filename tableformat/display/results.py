@@ -11,7 +11,7 @@ from rich.text import Text
 from tableformat.display import text
 from tableformat.display.grid import facts
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.staging.result import CommitResult
 
 _UNTOLD = ("refused", "estimate")
 

@@ -37,7 +37,7 @@ from tableformat.errors import (
 from tableformat.metadata.alike_names import folded
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.snapshot_choice import at_most_one
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.staging.result import CommitResult
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.scan.duckdb_dataset import DuckDBDataset

@@ -21,7 +21,7 @@ from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.alike_names import refuse_alike_columns
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.staging.result import CommitResult
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation

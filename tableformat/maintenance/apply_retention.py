@@ -18,9 +18,9 @@ from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.summary_names import JOB
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.run import run_verb
 from tableformat.operations.verbs.delete import delete
 from tableformat.range_partitions.retention import RetentionRule, refuse_two_retentions, retention_of
 from tableformat.scan.planner import plan_scan

@@ -17,7 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetPartitionStatisticsUpdate, TableRequirement, TableUpdate
 
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.metadata_commit import commit_metadata, refresh
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind, FileContent
@@ -78,9 +78,9 @@ def compute_partition_statistics(iceberg: IcebergTable, snapshot_id: int) -> str
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink)
     size = write_bytes(iceberg.io, location, sink.getvalue().to_pybytes())
-    fate = CommitFate()
-    with removing_on_failure(fate, lambda: delete_if_present(iceberg.io, location)):
-        _name(iceberg, snapshot_id, location, size, fate)
+    status = CommitStatus()
+    with removing_on_failure(status, lambda: delete_if_present(iceberg.io, location)):
+        _name(iceberg, snapshot_id, location, size, status)
     return location
 
 
@@ -89,7 +89,7 @@ def _named(metadata: TableMetadata, snapshot_id: int) -> str | None:
     return files[-1].statistics_path if files else None
 
 
-def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, fate: CommitFate) -> None:
+def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, status: CommitStatus) -> None:
     named = {"snapshot-id": snapshot_id, "statistics-path": location, "file-size-in-bytes": size}
 
     def prepare(table: IcebergTable) -> tuple[list[TableUpdate], list[TableRequirement]]:
@@ -100,7 +100,7 @@ def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, fat
             )
         return [SetPartitionStatisticsUpdate.model_validate({"partition-statistics": named})], []
 
-    commit_metadata(iceberg, prepare, fate=fate)
+    commit_metadata(iceberg, prepare, status=status)
 
 
 def partition_statistics(view: SnapshotView) -> pa.Table:

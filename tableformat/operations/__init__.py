@@ -1,7 +1,7 @@
 """Operations of users on a table: reads and writes of rows, transactions, refs, keys, metadata tables.
 
 `verbs` has one module for each operation, `merging` the parts of a merge. An operation finds affected rows with
-`finding` and stages its changes in a draft (`drafts`), which becomes one snapshot. `definition` changes the definition
+`row_lookup` and stages its changes in a draft (`staging`), which becomes one snapshot. `evolution` changes the definition
 of the table, `history` its branches and tags, `ranges` its range partitions. `transaction` combines several operations
 in one snapshot, and `staged_write` commits files that other processes wrote. The package imports commit, write, scan
 and lower packages.
@@ -15,21 +15,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tableformat.operations.definition.check_constraints import add_check, drop_check
-    from tableformat.operations.definition.evolution import SchemaChanges, SpecChanges
-    from tableformat.operations.definition.key import set_key
-    from tableformat.operations.definition.merged_schema import merge_columns
-    from tableformat.operations.drafts.covered_positions import find_here
-    from tableformat.operations.drafts.draft import Draft
-    from tableformat.operations.drafts.estimate import EstimatingDraft, estimate_verb
-    from tableformat.operations.drafts.run import dry_run_verb, held, is_one_shot, repeatable, run_verb
-    from tableformat.operations.finding.lookup import row_of_key, rows_of_keys
+    from tableformat.operations.evolution.check_constraints import add_check, drop_check
+    from tableformat.operations.evolution.key import set_key
+    from tableformat.operations.evolution.merged_schema import merge_columns
+    from tableformat.operations.evolution.schema_updates import SchemaChanges, SpecChanges
     from tableformat.operations.history import references
     from tableformat.operations.history.consumers import TableConsumers, consumer_of
     from tableformat.operations.history.empty_branch import create_empty_branch
     from tableformat.operations.inspect import Inspect
     from tableformat.operations.ranges.handle import TableRangePartitions
+    from tableformat.operations.row_lookup.lookup import row_of_key, rows_of_keys
     from tableformat.operations.staged_write import StagedWrite, stage_written
+    from tableformat.operations.staging.covered_positions import find_here
+    from tableformat.operations.staging.draft import Draft
+    from tableformat.operations.staging.estimate import EstimatingDraft, estimate_verb
+    from tableformat.operations.staging.run import dry_run_verb, held, is_one_shot, repeatable, run_verb
     from tableformat.operations.table_page import table_html
     from tableformat.operations.transaction import Transaction
     from tableformat.operations.verbs.add_files import add_files

@@ -11,15 +11,15 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import checked_methods
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.idempotence import batch_name
-from tableformat.commit.together import check_commits_together
+from tableformat.commit.multi_table_commit import check_commits_several_tables
 from tableformat.commit.transaction import commit_changes
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.result import CommitResult
 from tableformat.operations.transaction import Transaction, TransactionPart
 
 Load = Callable[[tuple[str, ...]], IcebergTable]
@@ -58,7 +58,7 @@ class CatalogTransaction:
         self._catalog = catalog
         self._load = load
         self._options = options
-        self._fate = CommitFate()
+        self._status = CommitStatus()
         self._members: dict[tuple[str, ...], _Member] = {}
         self._results: dict[str, CommitResult] | None = None
 
@@ -110,7 +110,7 @@ class CatalogTransaction:
     def committing(self) -> Iterator[None]:
         """Commit at the end of the block. `Catalog.transaction` calls this. If the commit fails, the files of all
         tables are removed, unless it may have been applied."""
-        with removing_on_failure(self._fate, self._discard):
+        with removing_on_failure(self._status, self._discard):
             yield
             self._results = self._committed()
 
@@ -122,9 +122,9 @@ class CatalogTransaction:
 
     def _joined(self, parts: tuple[str, ...], branch: str) -> _Member:
         if self._members:
-            check_commits_together(self._catalog)
+            check_commits_several_tables(self._catalog)
         iceberg = self._load(parts)
-        return _Member(iceberg, branch, TransactionPart(Draft(iceberg, branch, fate=self._fate), self._options))
+        return _Member(iceberg, branch, TransactionPart(Draft(iceberg, branch, status=self._status), self._options))
 
     def _committed(self) -> dict[str, CommitResult]:
         """CP-74, ST-10: the results by table. Tables without any operation are not part of the commit."""
@@ -140,7 +140,7 @@ class CatalogTransaction:
     def _commit_together(self, used: list[TransactionPart]) -> None:
         pending = [each.pending() for each in used]
         batch = batch_name(self._options.application_id, self._options.batch_id)
-        outcomes = commit_changes(pending, batch=batch, fate=self._fate)
+        outcomes = commit_changes(pending, batch=batch, status=self._status)
         for part, staged, outcome in zip(used, pending, outcomes, strict=True):
             part.end(staged, outcome)
 

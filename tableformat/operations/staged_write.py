@@ -17,10 +17,10 @@ from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.settled_messages import settle_messages
-from tableformat.operations.finding.stale_rows import check_on_stale
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.settled_messages import settle_messages
+from tableformat.operations.row_lookup.stale_rows import check_on_stale
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import names_by_now
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
 from tableformat.operations.verbs.replace_interval import inside_interval
@@ -30,10 +30,10 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks
 from tableformat.write.rows.conform import ConformedRows
-from tableformat.write.rows.covered import row_tests
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
-from tableformat.write.rows.inside import InsideSpans
 from tableformat.write.rows.order_column import order_column, with_order_column
+from tableformat.write.rows.range_partition_checks import row_tests
+from tableformat.write.rows.replaced_range_checks import RowsInSpans
 from tableformat.write.rows.replacing_rows import ReplacingRows, covered_prefixes, order_columns
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.rows.unique_keys import with_unique_keys
@@ -67,7 +67,7 @@ class StagedWrite:
     """CP-66: the columns that decide which message of a prefix is newer."""
     on_stale: str = "ignore"
     """CP-69: how messages that are older than the stored ones are handled."""
-    inside: InsideSpans | None = None
+    inside: RowsInSpans | None = None
     """RP-19: the interval that is replaced, regardless of the rows."""
     table_uuid: str
     planned_sequence_number: int = 0
@@ -281,7 +281,7 @@ def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:
         )
 
 
-def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper: Any) -> InsideSpans:
+def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper: Any) -> RowsInSpans:
     if on is None:
         raise InvalidArgumentError("kind='replace-interval' needs on=, the columns of the interval.")
     check_everything_is_meant(lower, upper, everything=False, consequence="every row would be replaced")

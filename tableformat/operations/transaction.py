@@ -11,12 +11,12 @@ from tableformat.arguments import checked_methods
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.pending import PendingCommit
-from tableformat.operations.drafts.result import CommitResult
-from tableformat.operations.drafts.run import is_one_shot
 from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitOptions, RowsLike
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.pending import PendingCommit
+from tableformat.operations.staging.result import CommitResult
+from tableformat.operations.staging.run import is_one_shot
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete

@@ -19,8 +19,8 @@ from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.markup import html
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import RowTask
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.alike_names import refuse_alike_columns
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.array_forms import rows_as, storage_of, with_parts

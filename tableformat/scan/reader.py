@@ -26,8 +26,8 @@ from tableformat.filters.bound_filter import FALSE, BoundFilter, bind_filter
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
 from tableformat.merge_on_read.deleted_positions import deleted_positions
+from tableformat.merge_on_read.small_files.batches import batched, is_read_whole
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
-from tableformat.merge_on_read.together.batches import batched, is_read_whole
 from tableformat.metadata.content_file import DataFile
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants, narrowed, with_filter_columns

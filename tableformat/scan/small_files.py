@@ -24,11 +24,11 @@ from tableformat.errors import CorruptFileError
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
+from tableformat.merge_on_read.small_files.batches import Batch
+from tableformat.merge_on_read.small_files.joint_positions import JointResolver
+from tableformat.merge_on_read.small_files.key_rows import KeyRows, joined, starts_of
+from tableformat.merge_on_read.small_files.read_key_rows import key_rows_of
 from tableformat.merge_on_read.task import FileScanTask, scan_of
-from tableformat.merge_on_read.together.batches import Batch
-from tableformat.merge_on_read.together.joint_positions import JointResolver
-from tableformat.merge_on_read.together.key_rows import KeyRows, joined, starts_of
-from tableformat.merge_on_read.together.read_key_rows import key_rows_of
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.parquet_columns import LeafColumn

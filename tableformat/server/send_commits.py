@@ -9,8 +9,8 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableRequest, Table
 from pyiceberg.typedef import Identifier
 
+from tableformat.commit.multi_table_commit import TableRequest, commit_several_tables
 from tableformat.commit.retry import retry_lost_races
-from tableformat.commit.together import TableRequest, commit_together
 from tableformat.server.client_commits import catalog_commit, check_requirements, for_catalog
 
 
@@ -35,7 +35,7 @@ def send_commits(catalog: IcebergCatalog, commits: Sequence[tuple[Identifier, Co
             requests = [_request(catalog.load_table(identifier), commit) for identifier, commit in commits]
         except CommitFailedException as reason:
             raise _UnmetError(reason) from reason
-        commit_together(catalog, requests)
+        commit_several_tables(catalog, requests)
 
     try:
         retry_lost_races(attempt, *(catalog.load_table(identifier) for identifier, _ in commits))

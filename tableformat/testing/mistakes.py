@@ -26,11 +26,11 @@ from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys import encoding
 from tableformat.maintenance.conversion import conversion_plan
 from tableformat.merge_on_read import alive_rows, delete_loader, deleted_positions, span_positions
+from tableformat.merge_on_read.small_files import batches
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.merge_on_read.together import batches
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests import manifest_list
-from tableformat.operations.drafts.staging import StagedChange
+from tableformat.operations.staging.staged_change import StagedChange
 from tableformat.scan import row_lineage_columns
 from tableformat.testing.replacing import replaced, replaced_method
 

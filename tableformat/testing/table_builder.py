@@ -31,9 +31,9 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.operations.staged_write import StagedWrite
+from tableformat.operations.staging.result import CommitResult
 from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.range_partitions.definition_text import range_partitions_of_text
 from tableformat.range_partitions.model import RangePartitions

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.staging.result import CommitResult
 from tableformat.operations.transaction import Transaction
 from tableformat.table import Table
 from tableformat.testing.key_order import Row, is_covered

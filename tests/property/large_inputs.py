@@ -14,7 +14,7 @@ import pytest
 
 LIMITS: Final = {
     "changes.event_rows": {"_GROUP_ROWS": 0},
-    "changes.stretches": {"STRETCH_SNAPSHOTS": 2},
+    "changes.stretches": {"SERIES_SNAPSHOTS": 2},
     "deletes.codecs.deletion_vector": {"_WINDOW_POSITIONS": 2, "_LONG_RUN": 1},
     "deletes.matching.boundary_trie": {"_FEW_CODES": 0, "_MIN_BUCKET_BITS": 1},
     "deletes.matching.key_hashes": {"_SAMPLE_ROWS": 1},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
 from tableformat.deletes.codecs.position_rows import positions_by_path
 from tableformat.deletes.positions import MAX_POSITION, PositionSet
-from tableformat.merge_on_read.together.key_rows import joined, parted, starts_of
+from tableformat.merge_on_read.small_files.key_rows import joined, parted, starts_of
 
 small = st.integers(0, 60)
 any_position = st.one_of(

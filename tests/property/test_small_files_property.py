@@ -28,9 +28,9 @@ from tableformat.keys.encoding import encode_rows
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.merge_on_read.deleted_positions import deleted_positions
+from tableformat.merge_on_read.small_files import batches
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.merge_on_read.together import batches
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 from tableformat.scan import reader
 

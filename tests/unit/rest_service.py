@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Unauth
 from pyiceberg.table import CommitTableRequest, Table
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit.together import TableRequest
+from tableformat.commit.multi_table_commit import TableRequest
 
 TRANSACTIONS = "POST /v1/{prefix}/transactions/commit"
 ENDPOINTS = [

@@ -23,7 +23,7 @@ from tableformat.errors import (
     UnknownOptionError,
     UnsupportedFeatureError,
 )
-from tableformat.operations.finding import duplicates
+from tableformat.operations.row_lookup import duplicates
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", pa.timestamp("us")), ("day", pa.date32())])
 ROWS = pa.table({"id": [1], "at": [dt.datetime(2026, 1, 2)], "day": [dt.date(2026, 1, 2)]}, schema=SCHEMA)

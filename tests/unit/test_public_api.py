@@ -422,7 +422,7 @@ def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_servi
         "table.append(pa.table({'id': [1, 2]}))\n"
         "assert catalog.load_table('db.t').scan().to_arrow().num_rows == 2\n"
         "unwanted = ('duckdb', 'sqlglot', 'requests', 'fsspec', 'pyiceberg.catalog.rest', 'tableformat.changes',\n"
-        "    'tableformat.layers', 'tableformat.relocation', 'tableformat.maintenance.compaction')\n"
+        "    'tableformat.snapshot_layers', 'tableformat.relocation', 'tableformat.maintenance.compaction')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -454,7 +454,7 @@ def test_loaded_table_imports_no_reader_and_no_operation(tmp_path: Path) -> None
         "duckdb",
         "sqlglot",
         "tableformat.scan.scan",
-        "tableformat.operations.drafts",
+        "tableformat.operations.staging",
     )
     assert imported_by(code, *heavy) == []
 

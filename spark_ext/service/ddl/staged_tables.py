@@ -56,11 +56,11 @@ from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.new_names import refuse_reserved_columns
 from tableformat.metadata.partition_text import partition_spec, refuse_names_of_columns
 from tableformat.metadata.reachable_files import reachable_files
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.format_version import FORMAT_VERSION, requested_format_version
 from tableformat.operations.history.references import commit_updates
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.properties import KEY_FIELD_IDS, ORDER_COLUMN, RANGE_PARTITIONS, RETAIN, checked_properties

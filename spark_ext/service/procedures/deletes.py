@@ -12,8 +12,8 @@ from spark_ext.service.procedures.key_values import bound, prefix_table, source_
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
-from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.options import CommitKeywords
+from tableformat.operations.staging.result import CommitResult
 from tableformat.table import Table
 
 _DELETED = pa.schema(

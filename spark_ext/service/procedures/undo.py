@@ -12,7 +12,7 @@ from spark_ext.service.procedures.conditions import Part, exact_condition
 from spark_ext.service.procedures.deletes import COMMIT, named_commit
 from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
-from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.staging.result import CommitResult
 from tableformat.table import Table
 
 _UNDONE = pa.schema(

@@ -19,8 +19,8 @@ from spark_ext.service.wire.expressions import exact_filter, pruning_filter
 from spark_ext.service.wire.partition_predicates import PartitionPredicates
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.properties import OPEN_FILE_COST, positive_int
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.scan_report import scan_counts

@@ -15,7 +15,7 @@ from spark_ext.service.statements.columns import column_name
 from spark_ext.service.statements.statement import Statement, statement
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, nearest_hint
 from tableformat.metadata.partition_text import partition_spec
-from tableformat.operations.definition.write_order import set_write_order
+from tableformat.operations.evolution.write_order import set_write_order
 from tableformat.table import Table
 
 Transform: TypeAlias = Mapping[str, Any]

@@ -47,9 +47,9 @@ from tableformat.errors import (
 from tableformat.keys.table_key import key_names
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import names_by_now
 from tableformat.operations.verbs.overwrite import inside_of
@@ -60,7 +60,7 @@ from tableformat.scan.matching_positions import matching_positions
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
-from tableformat.write.rows.inside import InsideFilter, InsideSpans
+from tableformat.write.rows.replaced_range_checks import RowsInSpans, RowsMatchFilter
 from tableformat.write.staged import StagedFiles, StagedMessages
 
 _MERGE_COUNT: Final = "spark.merge-into.num-target-rows-"
@@ -300,7 +300,7 @@ class _Rows:
 
 def _inside(
     arguments: Mapping[str, Any], target: WriteTarget, context: WriteContext
-) -> InsideSpans | InsideFilter | None:
+) -> RowsInSpans | RowsMatchFilter | None:
     """RP-19, RP-24: the interval or filter that rows must lie in; None if they may lie anywhere."""
     if target.interval is not None:
         return target.interval.inside(context.schema)
@@ -319,7 +319,7 @@ def _rows_to_commit(
     target: WriteTarget,
     context: WriteContext,
     reports: list[TaskReport],
-    inside: InsideSpans | InsideFilter | None,
+    inside: RowsInSpans | RowsMatchFilter | None,
 ) -> Iterator[_Rows]:
     """The rows to commit. Raises RowsRefusedError if some rows may not be added and the write does not divert them.
 

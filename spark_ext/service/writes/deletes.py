@@ -31,10 +31,10 @@ from tableformat.filters.bound_filter import bind_filter
 from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.run import run_verb
-from tableformat.operations.finding.key_condition import key_conditions
 from tableformat.operations.options import CommitOptions, one_of
+from tableformat.operations.row_lookup.key_condition import key_conditions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.run import run_verb
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.explain_delete import DeletePart, at_most, explain_blind_delete, of_whole_files
 from tableformat.properties import (

@@ -17,7 +17,7 @@ from spark_ext.service.writes.deletes import DeleteOnBranch, must_scan
 from tableformat.errors import CommitConflictError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.explain_delete import explain_delete_of_keys
 from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF, blind_deletes

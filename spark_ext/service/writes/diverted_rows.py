@@ -21,10 +21,10 @@ from spark_ext.service.session import Session
 from tableformat.commit.idempotence import applied_batch
 from tableformat.errors import CommitStateUnknownError, SnapshotNotFoundError
 from tableformat.maintenance.upkeep.after_commit import after_commit
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.history.cherrypick import publish_append
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.run import run_verb
 from tableformat.operations.verbs.append import append
 from tableformat.table import Table
 

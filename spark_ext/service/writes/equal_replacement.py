@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 
 from spark_ext.service.writes.task_reports import TaskReport, typed_values
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import check_others_read_it, names_by_now
 from tableformat.write.delete_files.equality_deletes import delete_columns
 from tableformat.write.rows.distinct import distinct_rows

@@ -12,7 +12,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_choice import view_at
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.properties import SERIALIZABLE
 from tableformat.scan.planner import file_filter, plan_scan
 

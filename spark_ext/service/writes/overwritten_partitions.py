@@ -29,7 +29,7 @@ from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.partition_identity import partition_identity, partition_of
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions, unite
 from tableformat.range_partitions.files import FilePlaces, Straddling, partitions_of_files

@@ -36,10 +36,10 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import RowTest
 from tableformat.write.rows.conform import REPORT_SCHEMA, ConformedRows, Conformer
-from tableformat.write.rows.covered import CoveredRows
 from tableformat.write.rows.distinct import PrefixCollector
-from tableformat.write.rows.inside import InsideFilter, InsideSpans
+from tableformat.write.rows.range_partition_checks import CoveredRows
 from tableformat.write.rows.refused_groups import SpoiledGroups
+from tableformat.write.rows.replaced_range_checks import RowsInSpans, RowsMatchFilter
 from tableformat.write.staged import StagedFiles
 
 _REASON_COLUMNS: Final = pa.schema([("_refused_column", pa.large_string()), ("_refused_reason", pa.large_string())])
@@ -98,7 +98,7 @@ def _row_count(report: TaskReport) -> int:
 class Outside:
     """Rows of new files that are outside of the part that the write replaces."""
 
-    test: InsideSpans | InsideFilter
+    test: RowsInSpans | RowsMatchFilter
     files: tuple[DataFile, ...]
     """The files with such rows."""
     row_count: int
@@ -126,7 +126,7 @@ class Outside:
 
 
 def rows_outside(
-    test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
+    test: RowsInSpans | RowsMatchFilter, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
 ) -> Outside | None:
     """The rows that the test rejects; None if it rejects none. A file is opened only if its bounds are inconclusive."""
     view = replace(view, schema=context.schema, snapshot=None)
@@ -140,9 +140,11 @@ def rows_outside(
     return Outside(test, tuple(found), row_count, pa.Table.from_batches(samples)[:_SHOWN_MAX]) if found else None
 
 
-def _not_inside(test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView) -> Sequence[DataFile]:
+def _not_inside(
+    test: RowsInSpans | RowsMatchFilter, files: Sequence[DataFile], view: SnapshotView
+) -> Sequence[DataFile]:
     """The files that may have a rejected row, judged by their bounds."""
-    if isinstance(test, InsideSpans):
+    if isinstance(test, RowsInSpans):
         numbered = [replace(data, sequence_number=1) for data in files]
         places = classify_many(sort_and_merge(test.spans).with_sequence_number(2), numbered)
         return [data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.COVERED]

@@ -11,7 +11,7 @@ from spark_ext.service.writes.write_options import ON_REFUSED, REPLACE_PREFIX, W
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.table_key import key_names
-from tableformat.operations.finding.stale_rows import check_on_stale
+from tableformat.operations.row_lookup.stale_rows import check_on_stale
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.order_column import order_column, with_order_column
 

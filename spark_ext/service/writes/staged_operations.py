@@ -17,8 +17,8 @@ from spark_ext.service.writes.write_options import WriteOptions
 from spark_ext.service.writes.write_plan import WriteTarget
 from tableformat.errors import CommitConflictError
 from tableformat.keys.table_key import key_field_ids, key_names
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.settled_messages import drop_messages, known_keys, settle_messages
+from tableformat.operations.row_lookup.settled_messages import drop_messages, known_keys, settle_messages
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.stale_messages import fresh_prefixes

@@ -16,12 +16,12 @@ from spark_ext.service.writes.row_operation import NO_OPERATION, OP_COLUMN, OPER
 from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.finding.stale_rows import ON_STALE as STALE_CHOICES
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.stale_rows import ON_STALE as STALE_CHOICES
 from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, ISOLATION_LEVELS, TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.range_text import parse_end
-from tableformat.write.rows.inside import InsideSpans
+from tableformat.write.rows.replaced_range_checks import RowsInSpans
 from tableformat.write.rows.replacing_rows import order_columns
 
 REPLACE_PREFIX: Final = "replace-prefix"
@@ -182,7 +182,7 @@ class Interval:
     lower: str | None
     upper: str | None
 
-    def inside(self, schema: Schema) -> InsideSpans:
+    def inside(self, schema: Schema) -> RowsInSpans:
         """RP-19: the interval that rows must lie in, as spans."""
         known = [field.name for field in schema.fields]
         for name in self.on:

@@ -24,7 +24,7 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, TableChange
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.transaction import commit_change
@@ -270,10 +270,10 @@ class _Compaction:
         self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, *, is_last: bool
     ) -> list[CompactionGroup]:
         """MT-47: a batch with a conflict is committed group by group, so that one group does not hold up the others."""
-        fate = CommitFate()
-        with removing_on_failure(fate, lambda: _remove(batch, view)):
+        status = CommitStatus()
+        with removing_on_failure(status, lambda: _remove(batch, view)):
             try:
-                outcome = self._commit(batch, plan, view, fate)
+                outcome = self._commit(batch, plan, view, status)
             except CommitConflictError:
                 if len(batch) == 1 or not self._partial_progress:
                     if is_last and not self._partial_progress:
@@ -294,7 +294,7 @@ class _Compaction:
         return failed
 
     def _commit(
-        self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, fate: CommitFate
+        self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, status: CommitStatus
     ) -> CommitOutcome:
         change = OnlyInVersion(_change(batch, plan), view, "compaction")
         return commit_change(
@@ -302,7 +302,7 @@ class _Compaction:
             change,
             ref=self._branch,
             snapshot_properties={JOB: "compact", **self._snapshot_properties},
-            fate=fate,
+            status=status,
         )
 
 

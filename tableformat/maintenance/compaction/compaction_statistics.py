@@ -18,8 +18,8 @@ from tableformat.keys.table_key import key_field_ids
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.newer_deletes import NewerDeletes
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of

@@ -30,7 +30,7 @@ from tableformat.commit.change import (
     file_keys,
     is_keyed,
 )
-from tableformat.commit.fate import CommitFate
+from tableformat.commit.commit_status import CommitStatus
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
@@ -194,7 +194,7 @@ class _Conversion:
         self._waiting: dict[ConversionKey, ConvertedFile] = {}
         """MT-17: converted but not committed files. A later plan uses them too if the inputs of the data file did not
         change."""
-        self._commits: list[tuple[CommitFate, TableChange]] = []
+        self._commits: list[tuple[CommitStatus, TableChange]] = []
 
     def run(self, target_rule: TargetRule) -> ConvertResult:
         """MT-17: run the job. After a conflict, the remaining files are planned on the newest snapshot.
@@ -219,7 +219,7 @@ class _Conversion:
 
     def _named_locations(self) -> frozenset[str]:
         """CP-51: the locations of the delete files that the table names, or may still come to name."""
-        named = (change for fate, change in self._commits if fate.may_be_named)
+        named = (change for status, change in self._commits if status.may_be_named)
         return frozenset(delete.file_path for change in named for delete in change.added_delete_files)
 
     def _run_plan(self, target_rule: TargetRule) -> None:
@@ -262,14 +262,14 @@ class _Conversion:
     ) -> int | None:
         view = so_far.plan.view
         record = part.record.to_summary() if part.record is not None else {}
-        fate = CommitFate()
-        self._commits.append((fate, change))
+        status = CommitStatus()
+        self._commits.append((status, change))
         outcome = commit_change(
             self._iceberg,
             _SliceChange(change, view, self._branch, target_rule),
             ref=self._branch,
             snapshot_properties={ROWS_UNCHANGED: "true", JOB: "convert_deletes", **record, **self._snapshot_properties},
-            fate=fate,
+            status=status,
         )
         outcome.move(self._iceberg)
         so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))

@@ -12,8 +12,8 @@ from pyiceberg.io import FileIO
 
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context

@@ -22,7 +22,7 @@ from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
 from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import CarriedManifests, FileKey, TableChange, file_keys
-from tableformat.commit.fate import CommitFate
+from tableformat.commit.commit_status import CommitStatus
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
@@ -94,7 +94,7 @@ def stage_conversion(
     so_far = ConversionProgress(plan, ConversionContext.of(view))
     reused = _reusable(iceberg, earlier)
     waiting = dict(reused)
-    fate = CommitFate()
+    status = CommitStatus()
     files: dict[ConversionKey, ConvertedFile] = {}
     try:
         files = convert_slice(
@@ -114,10 +114,10 @@ def stage_conversion(
             },
             is_staged=True,
             timestamp_ms=source.timestamp_ms,
-            fate=fate,
+            status=status,
         )
     except BaseException:
-        if not fate.may_be_named:
+        if not status.may_be_named:
             # Files of the earlier conversion are named by its snapshot.
             discard(iceberg.io, [file for key, file in waiting.items() if key not in reused])
         raise

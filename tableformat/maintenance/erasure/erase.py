@@ -20,7 +20,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePropertiesUpdate
 
-from tableformat.commit.fate import CommitFate, NoAnswerError, Sent, asked
+from tableformat.commit.commit_status import CommitStatus, NoAnswerError, Sent, asked
 from tableformat.commit.history_change import ERASURE_PENDING, HistoryChange, ReplacesHistories
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import commit_metadata, refresh
@@ -170,8 +170,8 @@ def _check_history_can_change(iceberg: IcebergTable) -> None:
 
 def _commit(jobs: Sequence[_Job]) -> None:
     """MT-116: plan on the newest metadata of all tables at each attempt, and set all of them or none."""
-    fate = CommitFate()
-    fate.subject = " and ".join(job.name for job in jobs)
+    status = CommitStatus()
+    status.subject = " and ".join(job.name for job in jobs)
     tables = [job.iceberg for job in jobs]
 
     def attempt() -> None:
@@ -186,23 +186,23 @@ def _commit(jobs: Sequence[_Job]) -> None:
                 sync_files(change.table.io, job.planner.written_locations)
         catalog = tables[0].catalog
         assert isinstance(catalog, ReplacesHistories), "checked before"
-        asked(fate, lambda: catalog.replace_histories(changes))
+        asked(status, lambda: catalog.replace_histories(changes))
 
     try:
         retry_lost_races(attempt, *tables)
     except CommitFailedException as error:
         _undo(jobs)
         raise CommitConflictError(
-            f"the erasure in {fate.subject} lost the race against other writers: {error}. Nothing was changed. Erase "
+            f"the erasure in {status.subject} lost the race against other writers: {error}. Nothing was changed. Erase "
             "again."
         ) from error
     except NoAnswerError as error:
-        raise fate.told(error.error) from error.error
+        raise status.told(error.error) from error.error
     except BaseException as error:
-        if fate.sent is Sent.NO:
+        if status.sent is Sent.NO:
             _undo(jobs)
             raise
-        raise fate.told(error) from error
+        raise status.told(error) from error
     for job in jobs:
         refresh(job.iceberg)
 

@@ -18,7 +18,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import commit_change
@@ -115,14 +115,14 @@ class _CarriedAppends(PlannedChange):
 def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
     drops = CarriedDrops(iceberg, branch)
     carried = _CarriedAppends(branch, planned, drops)
-    fate = CommitFate()
-    with removing_on_failure(fate, drops.discard):
+    status = CommitStatus()
+    with removing_on_failure(status, drops.discard):
         outcome = commit_change(
             iceberg,
             carried,
             ref=branch,
             snapshot_properties={JOB: "publish", CARRIED_UNTIL: str(planned.head.snapshot_id)},
-            fate=fate,
+            status=status,
         )
     outcome.move(iceberg)
     return CarriedFiles(len(carried.files), sum(file.record_count for file in carried.files))

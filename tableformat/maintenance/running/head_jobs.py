@@ -11,7 +11,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange, file_key, file_keys
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.outcome import CommitOutcome
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
@@ -86,7 +86,7 @@ class _PlannedOnHead(PlannedChange):
 
 
 def commit_on_head(
-    iceberg: IcebergTable, branch: str, plan: PlanChange, *, job: str, fate: CommitFate | None = None
+    iceberg: IcebergTable, branch: str, plan: PlanChange, *, job: str, status: CommitStatus | None = None
 ) -> CommitOutcome:
     """Commit a change that is planned on the head, and planned again after each lost race. Moves the handle to the
     result.
@@ -95,7 +95,7 @@ def commit_on_head(
     publish target, so the commit also requires that the target is unchanged (MT-31).
     """
     outcome = commit_change(
-        iceberg, _PlannedOnHead(branch, plan), ref=branch, snapshot_properties={JOB: job}, fate=fate
+        iceberg, _PlannedOnHead(branch, plan), ref=branch, snapshot_properties={JOB: job}, status=status
     )
     outcome.move(iceberg)
     return outcome
@@ -109,9 +109,9 @@ def commit_deletes_on_head(
     Afterwards `written` has the committed files. The files of failed attempts are removed. All files stay if the
     outcome is unknown (CP-13).
     """
-    fate = CommitFate()
-    with removing_on_failure(fate, lambda: _remove(iceberg, written)):
-        outcome = commit_on_head(iceberg, branch, plan, job=job, fate=fate)
+    status = CommitStatus()
+    with removing_on_failure(status, lambda: _remove(iceberg, written)):
+        outcome = commit_on_head(iceberg, branch, plan, job=job, status=status)
     if outcome.change is not None:
         used = file_keys(outcome.change.added_delete_files)
         remove_leftovers(iceberg.io, [file.file_path for file in written if file_key(file) not in used])

@@ -21,7 +21,7 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.table.update import SetStatisticsUpdate, TableRequirement, TableUpdate
 from pyiceberg.types import NestedField, PrimitiveType
 
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.metadata_commit import commit_metadata, refresh
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
@@ -250,6 +250,6 @@ def _register(iceberg: IcebergTable, file: StatisticsFile) -> None:
             )
         return [SetStatisticsUpdate.model_validate({"statistics": file})], ()
 
-    fate = CommitFate()
-    with removing_on_failure(fate, lambda: delete_if_present(iceberg.io, file.statistics_path)):
-        commit_metadata(iceberg, updates, fate=fate)
+    status = CommitStatus()
+    with removing_on_failure(status, lambda: delete_if_present(iceberg.io, file.statistics_path)):
+        commit_metadata(iceberg, updates, status=status)

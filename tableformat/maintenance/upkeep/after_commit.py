@@ -9,7 +9,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import CommitExitError, CommitInterruptedError, InvalidArgumentError
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
-from tableformat.maintenance.upkeep.debt import Debt
+from tableformat.maintenance.upkeep.backlog import Backlog
 from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
 from tableformat.properties import UPKEEP
 
@@ -30,7 +30,7 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
     except InvalidArgumentError as error:
         logger.warning("upkeep of %s is off: %s", ".".join(iceberg.name()), error)
         return
-    if policy.mode is UpkeepMode.OFF or not Debt.of(iceberg, branch, policy).is_due:
+    if policy.mode is UpkeepMode.OFF or not Backlog.of(iceberg, branch, policy).is_due:
         return
     from tableformat.maintenance.upkeep.background import BACKGROUND
     from tableformat.maintenance.upkeep.metrics import metrics_of

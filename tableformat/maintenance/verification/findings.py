@@ -98,7 +98,7 @@ class Flaw:
     what: str
     """One clause with the numbers."""
     number: int | None = None
-    """The number of the file in the census, if several vectors are at one location."""
+    """The number of the file in the file_index, if several vectors are at one location."""
 
     @property
     def severity(self) -> Severity:

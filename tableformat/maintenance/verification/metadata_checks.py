@@ -11,7 +11,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import is_nan_value
-from tableformat.maintenance.verification.census import SnapshotContents
+from tableformat.maintenance.verification.file_index import SnapshotContents
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import ContentFile, DeleteFile

@@ -10,7 +10,7 @@ import numpy as np
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 
-from tableformat.maintenance.verification.census import Census
+from tableformat.maintenance.verification.file_index import FileIndex
 from tableformat.maintenance.verification.findings import FindingKind, Flaw, Severity, VerificationFinding
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
@@ -50,10 +50,10 @@ class Remedies:
     """Snapshots with an error."""
 
     @staticmethod
-    def of(census: Census, branch: str, flaws: Sequence[Flaw]) -> Remedies:
-        needs = snapshots_that_have(census, {place_of(flaw) for flaw in flaws})
+    def of(file_index: FileIndex, branch: str, flaws: Sequence[Flaw]) -> Remedies:
+        needs = snapshots_that_have(file_index, {place_of(flaw) for flaw in flaws})
         errors = (needs[place_of(flaw)] for flaw in flaws if flaw.severity is Severity.ERROR)
-        return Remedies(census.metadata, branch, needs, frozenset().union(*errors))
+        return Remedies(file_index.metadata, branch, needs, frozenset().union(*errors))
 
     def finding(self, flaw: Flaw) -> VerificationFinding:
         """MT-76: the finding with the next step and, if it is a call, the call."""
@@ -113,21 +113,21 @@ def place_of(flaw: Flaw) -> Place:
     return flaw.location, flaw.number
 
 
-def snapshots_that_have(census: Census, places: Iterable[Place]) -> dict[Place, frozenset[int]]:
+def snapshots_that_have(file_index: FileIndex, places: Iterable[Place]) -> dict[Place, frozenset[int]]:
     """For each location, the snapshots that have it as manifest list, manifest or live file."""
     found: dict[Place, set[int]] = {place: set() for place in places}
-    numbers_at = census.numbers_at({location for location, number in found if number is None})
+    numbers_at = file_index.numbers_at({location for location, number in found if number is None})
     pairs: list[tuple[int, Place]] = [
         (number, (location, None)) for location, numbers in numbers_at.items() for number in numbers
     ]
     pairs += [(number, (location, number)) for location, number in found if number is not None]
     wanted = np.array([number for number, _ in pairs], np.int64)
-    for contents in census.snapshots:
+    for contents in file_index.snapshots:
         snapshot_id = contents.snapshot.snapshot_id
         for location in (contents.snapshot.manifest_list, *(each.manifest_path for each in contents.manifests)):
             if (location, None) in found:
                 found[location, None].add(snapshot_id)
-        live, _ = census.live(contents)
+        live, _ = file_index.live(contents)
         for index in np.flatnonzero(np.isin(wanted, live)).tolist():
             found[pairs[index][1]].add(snapshot_id)
     return {place: frozenset(ids) for place, ids in found.items()}

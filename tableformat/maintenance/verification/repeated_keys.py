@@ -15,7 +15,7 @@ from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.finding.streamed_input import streamed_input
+from tableformat.operations.row_lookup.streamed_input import streamed_input
 from tableformat.properties import WRITE_MEMORY_BYTES, WRITE_MEMORY_BYTES_DEFAULT, positive_int
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan

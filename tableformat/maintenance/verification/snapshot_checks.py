@@ -10,7 +10,14 @@ import numpy as np
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.deletes.rules import position_delete_is_new_enough
-from tableformat.maintenance.verification.census import SEVERAL, TOTALS, Census, FileColumns, Numbers, SnapshotContents
+from tableformat.maintenance.verification.file_index import (
+    SEVERAL,
+    TOTALS,
+    FileColumns,
+    FileIndex,
+    Numbers,
+    SnapshotContents,
+)
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteFile
@@ -20,7 +27,7 @@ from tableformat.metadata.content_file import DeleteFile
 class SnapshotChecks:
     """Checks each snapshot. A flaw that several snapshots share is reported once."""
 
-    census: Census
+    file_index: FileIndex
     columns: FileColumns
     heads: frozenset[int]
     """Heads of branches, or the snapshot that was requested. Dead deletes of other snapshots are removed with them."""
@@ -28,7 +35,7 @@ class SnapshotChecks:
 
     def flaws(self, contents: SnapshotContents) -> Iterator[Flaw]:
         """MT-73: checks for files that are live twice, row deletes without their data file, row ids and totals."""
-        numbers, first_row_ids = self.census.live(contents)
+        numbers, first_row_ids = self.file_index.live(contents)
         snapshot = contents.snapshot
         yield from self._duplicates(numbers, snapshot)
         if not contents.is_whole:
@@ -45,7 +52,7 @@ class SnapshotChecks:
                 yield number
 
     def _path(self, number: int) -> str:
-        return self.census.files[number].file_path
+        return self.file_index.files[number].file_path
 
     def _duplicates(self, numbers: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
         for number in self._new(FindingKind.DUPLICATE_FILE, _twice(numbers)):
@@ -82,7 +89,7 @@ class SnapshotChecks:
             yield self._dead(FindingKind.DEAD_DELETE, number, snapshot)
 
     def _dead(self, kind: FindingKind, number: int, snapshot: Snapshot) -> Flaw:
-        delete = self.census.files[number]
+        delete = self.file_index.files[number]
         path = named_data_file(delete) if isinstance(delete, DeleteFile) else None
         what = f"its data file, {path}, is not live in snapshot {snapshot.snapshot_id}, or is newer than it"
         return Flaw(kind, delete.file_path, what, number)
@@ -104,7 +111,7 @@ class SnapshotChecks:
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[overlaps]):
             what = f"another data file of snapshot {snapshot.snapshot_id} has some of the same row ids"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
-        next_row_id = getattr(self.census.metadata, "next_row_id", None) or 0
+        next_row_id = getattr(self.file_index.metadata, "next_row_id", None) or 0
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[ends > next_row_id]):
             what = f"it has row ids that are not assigned yet: the next row id of the table is {next_row_id}"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
@@ -113,7 +120,7 @@ class SnapshotChecks:
         snapshot = contents.snapshot
         stated = snapshot.summary.additional_properties if snapshot.summary is not None else {}
         found: Counter[str] = Counter()
-        for totals in self.census.totals(contents):
+        for totals in self.file_index.totals(contents):
             found.update(totals)
         wrong = [
             f"{name} {stated[name]}, but its manifests have {found[name]}"

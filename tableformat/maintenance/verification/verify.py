@@ -22,10 +22,10 @@ from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.maintenance.erasure.certificate import ErasureCertificate
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.running.tasks import ResultT, TaskT, in_threads
-from tableformat.maintenance.verification.census import Census, take_census
 from tableformat.maintenance.verification.data_rows import FileReport, RowContext, verify_rows
 from tableformat.maintenance.verification.delete_contents import verify_deletes
 from tableformat.maintenance.verification.erased_rows import erased_flaws
+from tableformat.maintenance.verification.file_index import FileIndex, index_files
 from tableformat.maintenance.verification.findings import (
     FindingKind,
     Flaw,
@@ -79,23 +79,23 @@ def verify(
     run = _Run(iceberg.metadata, iceberg.io, iceberg.metadata_location, progress or silent)
     keyed = _keyed_view(iceberg, branch, snapshot_id) if keys else None
     chosen = _chosen(iceberg.metadata, iceberg.io, snapshot_id)
-    census = run.look_at_metadata(chosen, heads_of(iceberg.metadata) if snapshot_id is None else {snapshot_id})
-    run.look_at_files(census, is_whole_table=snapshot_id is None)
+    file_index = run.look_at_metadata(chosen, heads_of(iceberg.metadata) if snapshot_id is None else {snapshot_id})
+    run.look_at_files(file_index, is_whole_table=snapshot_id is None)
     if deep:
-        run.read_files(census)
+        run.read_files(file_index)
     if erased is not None:
         run.flaws += erased_flaws(iceberg, erased, progress)
     repeated_key_count = None if keyed is None else run.compare_keys(*keyed)
-    remedies = Remedies.of(census, branch, run.flaws)
+    remedies = Remedies.of(file_index, branch, run.flaws)
     findings = _still_true([remedies.finding(flaw) for flaw in dict.fromkeys(run.flaws)], iceberg)
     return VerifyResult(
         table=".".join(iceberg.name()),
         branch=branch,
         deep=deep,
-        snapshot_count=len(census.snapshots),
-        manifest_count=len(census.manifests),
-        data_file_count=len(census.data_files),
-        delete_file_count=len(census.delete_files),
+        snapshot_count=len(file_index.snapshots),
+        manifest_count=len(file_index.manifests),
+        data_file_count=len(file_index.data_files),
+        delete_file_count=len(file_index.delete_files),
         row_count=run.row_count,
         unchecksummed_file_count=run.unchecksummed_file_count,
         repeated_key_count=repeated_key_count,
@@ -116,7 +116,7 @@ class _Run:
     row_count: int = 0
     unchecksummed_file_count: int = 0
 
-    def look_at_metadata(self, snapshots: Sequence[Snapshot], heads: frozenset[int] | set[int]) -> Census:
+    def look_at_metadata(self, snapshots: Sequence[Snapshot], heads: frozenset[int] | set[int]) -> FileIndex:
         """MT-72, MT-73: check the metadata file, lists and manifests, and their consistency."""
         try:
             parse_table_metadata(
@@ -127,24 +127,24 @@ class _Run:
         except (CorruptFileError, UnsupportedFeatureError) as error:
             self.flaws.append(flaw_of(self.io, error, self.metadata_location))
         self.flaws += reference_flaws(self.metadata, self.metadata_location)
-        census, read, unread = take_census(self.metadata, self.io, snapshots, self._thread_count)
+        file_index, read, unread = index_files(self.metadata, self.io, snapshots, self._thread_count)
         self.flaws += unread
         fields = field_history(self.metadata)
         for manifest, entries in read:
             self.flaws += manifest_flaws(manifest, entries, self.metadata, fields)
-        checks = SnapshotChecks(census, census.columns(), frozenset(heads))
+        checks = SnapshotChecks(file_index, file_index.columns(), frozenset(heads))
         # Newest first: a flaw that several snapshots share is reported for the newest.
-        for done, contents in enumerate(reversed(census.snapshots), 1):
+        for done, contents in enumerate(reversed(file_index.snapshots), 1):
             self.flaws += list_flaws(contents)
             self.flaws += checks.flaws(contents)
-            self.tell(done, len(census.snapshots), "snapshots")
-        return census
+            self.tell(done, len(file_index.snapshots), "snapshots")
+        return file_index
 
-    def look_at_files(self, census: Census, *, is_whole_table: bool) -> None:
+    def look_at_files(self, file_index: FileIndex, *, is_whole_table: bool) -> None:
         """MT-71: check that every file exists and has its size."""
         known = {flaw.location for flaw in self.flaws if flaw.kind is FindingKind.MISSING_FILE}
-        sizes = {file.file_path: file.file_size_bytes for file in census.files}
-        sizes |= {path: manifest.manifest_length_bytes for path, manifest in census.manifests.items()}
+        sizes = {file.file_path: file.file_size_bytes for file in file_index.files}
+        sizes |= {path: manifest.manifest_length_bytes for path, manifest in file_index.manifests.items()}
         stated = [StatedFile(path, size) for path, size in sizes.items() if path not in known]
         if is_whole_table:
             stated += _optional_files(self.metadata)
@@ -153,13 +153,13 @@ class _Run:
         for flaws in self._answers(partial(stored_file_flaws, self.io), chunks, "files looked for", sizes_of_chunks):
             self.flaws += flaws
 
-    def read_files(self, census: Census) -> None:
+    def read_files(self, file_index: FileIndex) -> None:
         """MT-74, MT-75: check the contents of the files. Each file is read once, even if several snapshots have it."""
         unreadable = {flaw.location for flaw in self.flaws if flaw.kind in _NOT_READ}
         context = RowContext(self.metadata, self.io, field_history(self.metadata))
-        data_files = census.data_files
+        data_files = file_index.data_files
         deletes: dict[str, list[DeleteFile]] = defaultdict(list)
-        for delete in census.delete_files:
+        for delete in file_index.delete_files:
             deletes[delete.file_path].append(delete)
         calls: list[Callable[[], FileReport]] = [
             partial(verify_rows, file, context) for path, file in data_files.items() if path not in unreadable

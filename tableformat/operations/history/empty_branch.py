@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata
 from tableformat.commit.snapshot_producer import SnapshotProducer
@@ -40,6 +40,6 @@ def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetentio
         ref = checked_ref(SnapshotRefType.BRANCH, snapshot.snapshot_id, retention)
         return (AddSnapshotUpdate(snapshot=snapshot), set_ref(name, ref)), requirements
 
-    fate = CommitFate()
-    with removing_on_failure(fate, lambda: remove_leftovers(iceberg.io, producer.written_locations)):
-        commit_metadata(iceberg, prepare, fate=fate)
+    status = CommitStatus()
+    with removing_on_failure(status, lambda: remove_leftovers(iceberg.io, producer.written_locations)):
+        commit_metadata(iceberg, prepare, status=status)

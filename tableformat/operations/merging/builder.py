@@ -8,8 +8,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.finding.row_expressions import row_expression
 from tableformat.operations.merging.clauses import Action, MergeClause, MergeStatement, When
+from tableformat.operations.row_lookup.row_expressions import row_expression
 
 Outcome = TypeVar("Outcome")
 

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
-from tableformat.operations.finding.row_expressions import quoted, sql_connection
-from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.merging.clauses import When
 from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
+from tableformat.operations.row_lookup.exact_nanoseconds import refuse_rounding
+from tableformat.operations.row_lookup.row_expressions import quoted, sql_connection
+from tableformat.operations.row_lookup.streamed_input import streamed_input
 from tableformat.write.rows.numbered_rows import unused_name
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.finding.row_expressions import computed, quoted, row_expression
 from tableformat.operations.merging.clauses import Action, MergeClause, When
 from tableformat.operations.merging.sides import Sides
+from tableformat.operations.row_lookup.row_expressions import computed, quoted, row_expression
 from tableformat.write.rows.rows import as_reader
 
 

@@ -13,8 +13,8 @@ from tableformat.deletes.spans.coverage import Coverage, classify_many
 from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.finding.key_rows import within_bounds
 from tableformat.operations.merging.sides import Sides
+from tableformat.operations.row_lookup.key_rows import within_bounds
 from tableformat.write.rows.conform import table_arrow_schema
 from tableformat.write.rows.distinct import distinct_rows
 

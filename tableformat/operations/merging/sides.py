@@ -13,9 +13,9 @@ from sqlglot import exp
 from tableformat.cached_property import cached_property
 from tableformat.errors import UnknownColumnError
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.finding.row_expressions import quoted, row_expression, sql_of
-from tableformat.operations.finding.sql_columns import SqlColumns, column_named
 from tableformat.operations.merging.clauses import MergeClause, MergeStatement, When
+from tableformat.operations.row_lookup.row_expressions import quoted, row_expression, sql_of
+from tableformat.operations.row_lookup.sql_columns import SqlColumns, column_named
 
 
 @dataclass(frozen=True)

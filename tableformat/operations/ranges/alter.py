@@ -12,8 +12,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.coverage_change import CoverageChange, coverage_is, property_updates
-from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
@@ -26,7 +26,7 @@ from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.definition.global_spec import global_spec_id
+from tableformat.operations.evolution.global_spec import global_spec_id
 from tableformat.operations.history.references import new_tag
 from tableformat.operations.ranges.dropped import DroppedFiles, dropped_files
 from tableformat.operations.ranges.result import RangePartitionsResult
@@ -210,10 +210,10 @@ def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) ->
 
 def committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
     """Commit a planned alteration, with its tag."""
-    fate = CommitFate()
-    with removing_on_failure(fate, planned.discard):
+    status = CommitStatus()
+    with removing_on_failure(status, planned.discard):
         retired = None if planned.tag is None else {RETIRED_TAG: planned.tag}
-        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=retired, fate=fate)
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=retired, status=status)
     outcome.move(iceberg)
     assert planned.altered is not None
     added = outcome.change.added_delete_files if outcome.change is not None else ()

@@ -19,8 +19,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpdate, SetPropertiesUpdate
 
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, is_keyed
+from tableformat.commit.commit_status import CommitStatus, removing_on_failure
 from tableformat.commit.coverage_change import CoverageChange
-from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import published_to
@@ -97,9 +97,9 @@ def restore(
     planned = _PlannedRestoration(iceberg, branch, tag, deletes)
     if dry_run:
         return replace(planned.result(planned.change_of(_head(iceberg, branch))), dry_run=True)
-    fate = CommitFate()
-    with removing_on_failure(fate, planned.discard):
-        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties={RESTORED_TAG: tag}, fate=fate)
+    status = CommitStatus()
+    with removing_on_failure(status, planned.discard):
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties={RESTORED_TAG: tag}, status=status)
     outcome.move(iceberg)
     assert planned.change is not None
     return replace(planned.result(planned.change), snapshot_id=outcome.snapshot_id, attempts=outcome.attempts)

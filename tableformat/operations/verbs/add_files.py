@@ -24,8 +24,8 @@ from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.own_names import origin_of, origins_in
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
-from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.ranges.dropped import live_data_files
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.added_file import REFUSALS, UNDECIDED, AddedFile, partition_of_rows
 from tableformat.operations.verbs.own_names import with_own_names
 from tableformat.parquet.julian_dates import has_julian_dates

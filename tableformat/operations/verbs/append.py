@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.duplicates import append_unless_present
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.duplicates import append_unless_present
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.upsert import upsert
 
 ON_DUPLICATE: Final = ("allow", "error", "ignore", "replace")

@@ -11,10 +11,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.kept_columns import stage_keeping
-from tableformat.operations.finding.stale_rows import check_has_order, check_on_stale, fresh_rows
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.kept_columns import stage_keeping
+from tableformat.operations.row_lookup.stale_rows import check_has_order, check_on_stale, fresh_rows
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_ordered_deletes
 from tableformat.operations.verbs.row_events import stage_row_events

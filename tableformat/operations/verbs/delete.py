@@ -10,12 +10,12 @@ from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
-from tableformat.operations.drafts.blind_deletes import refuse_forbidden
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import delete_matching
-from tableformat.operations.finding.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
-from tableformat.operations.finding.whole_files import drop_whole_files
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.covered_rows import delete_matching
+from tableformat.operations.row_lookup.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
+from tableformat.operations.row_lookup.whole_files import drop_whole_files
+from tableformat.operations.staging.blind_deletes import refuse_forbidden
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import check_others_read_it
 from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF
 

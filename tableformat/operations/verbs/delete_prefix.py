@@ -17,10 +17,10 @@ from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.key_columns import KeyColumns, leading_columns
-from tableformat.operations.drafts.blind_deletes import refuse_forbidden
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.covered_rows import delete_covered
+from tableformat.operations.staging.blind_deletes import refuse_forbidden
+from tableformat.operations.staging.draft import Draft
 from tableformat.properties import BLIND_DELETES, BLIND_OFF, ORDER_COLUMN, PREFIX_ENCODING, blind_deletes
 from tableformat.write.rows.rows import as_reader
 

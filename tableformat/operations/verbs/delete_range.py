@@ -10,10 +10,10 @@ from pyiceberg.schema import Schema
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.drafts.blind_deletes import refuse_forbidden
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.covered_rows import delete_covered
+from tableformat.operations.staging.blind_deletes import refuse_forbidden
+from tableformat.operations.staging.draft import Draft
 
 MODES: Final = ("auto", "range", "scan")
 

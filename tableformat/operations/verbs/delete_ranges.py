@@ -14,10 +14,10 @@ from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.arrow_columns import as_key_array
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.drafts.blind_deletes import refuse_forbidden
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.covered_rows import delete_covered
+from tableformat.operations.staging.blind_deletes import refuse_forbidden
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_range import MODES, named_columns
 from tableformat.write.rows.rows import as_reader
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import delete_covered
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.covered_rows import delete_covered
+from tableformat.operations.staging.draft import Draft
 from tableformat.write.delete_files.equality_deletes import delete_columns
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import distinct_rows

@@ -10,10 +10,10 @@ from pyiceberg.expressions import BooleanExpression
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.markup.figures import counted, size
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.result import DeleteEstimate
-from tableformat.operations.finding.key_condition import KeyCondition, key_conditions
-from tableformat.operations.finding.whole_files import whole_files
+from tableformat.operations.row_lookup.key_condition import KeyCondition, key_conditions
+from tableformat.operations.row_lookup.whole_files import whole_files
+from tableformat.operations.staging.draft import Draft
+from tableformat.operations.staging.result import DeleteEstimate
 from tableformat.operations.verbs.delete import BlindForm, blind_form
 from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, PREFIX_ENCODING
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 from tableformat.errors import DuplicateKeyError
 from tableformat.merge_on_read.task import only_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.found_rows import FoundRows
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
 from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
 from tableformat.operations.merging.new_rows import Assignments, assignments_of, changed_rows, inserted_rows
 from tableformat.operations.merging.pruning import bounds_of_matches, tasks_with_keys
 from tableformat.operations.merging.sides import Sides
+from tableformat.operations.row_lookup.found_rows import FoundRows
+from tableformat.operations.staging.draft import Draft
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.rows.rows import as_reader

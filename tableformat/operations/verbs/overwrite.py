@@ -10,10 +10,10 @@ from pyiceberg.schema import Schema
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
-from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import one_of
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete import stage_delete
-from tableformat.write.rows.inside import InsideFilter
+from tableformat.write.rows.replaced_range_checks import RowsMatchFilter
 
 
 def overwrite(
@@ -44,7 +44,7 @@ def stage_overwrite(
     draft.add_rows(draft.conformed(rows, on_refused, tests=() if test is None else (test,)))
 
 
-def inside_of(where: BooleanExpression, schema: Schema) -> InsideFilter | None:
+def inside_of(where: BooleanExpression, schema: Schema) -> RowsMatchFilter | None:
     """RP-24: the condition that new rows must match; None if every row matches."""
     bound = bind_filter(where, schema)
-    return None if bound is TRUE else InsideFilter(bound, f"the overwritten rows, {filter_text(where)}")
+    return None if bound is TRUE else RowsMatchFilter(bound, f"the overwritten rows, {filter_text(where)}")

@@ -13,7 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.own_names import origin_of, suffix_of
 from tableformat.metadata.owned_files import METADATA_SUFFIXES, OwnedFiles
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.storage.another_name import give_another_name
 from tableformat.storage.listing import list_files
 from tableformat.storage.side_by_side import read_side_by_side

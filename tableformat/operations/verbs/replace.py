@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from tableformat.keys.key_columns import leading_columns
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.stale_rows import check_has_order, fresh_rows
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.stale_rows import check_has_order, fresh_rows
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import stage_ordered_deletes, stage_prefixes
 from tableformat.write.rows.distinct import PrefixCollector, distinct_rows, rows_among
 from tableformat.write.rows.order_column import with_order_column

@@ -8,8 +8,8 @@ from typing import Any
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, nearest_hint
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import one_of
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
 from tableformat.range_partitions.alteration import check_whole_partitions
 from tableformat.range_partitions.cuts import Range, spans_of
@@ -17,7 +17,7 @@ from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
 from tableformat.range_partitions.files import default_ranges
 from tableformat.range_partitions.model import BoundLike, as_bound
-from tableformat.write.rows.inside import InsideSpans
+from tableformat.write.rows.replaced_range_checks import RowsInSpans
 
 
 def replace_interval(
@@ -43,10 +43,10 @@ def replace_interval(
     _stage(draft, rows, inside, blind=blind, on_refused=on_refused)
 
 
-def inside_interval(columns: KeyColumns, lower: Any, upper: Any) -> InsideSpans:
+def inside_interval(columns: KeyColumns, lower: Any, upper: Any) -> RowsInSpans:
     """RP-19: the interval that must contain the rows."""
     span = span_of_bounds(columns, _as_bound(lower), _as_bound(upper))
-    return InsideSpans(span, f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}")
+    return RowsInSpans(span, f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}")
 
 
 def replace_partition(
@@ -63,11 +63,11 @@ def replace_partition(
         )
     ranges = _ranges_of(defined, partition)
     told = f"the partition {defined.text(ranges[0])}" if partition != "default" else "the default partition"
-    inside = InsideSpans(spans_of(defined.key, ranges), told)
+    inside = RowsInSpans(spans_of(defined.key, ranges), told)
     _stage(draft, rows, inside, blind=blind, on_refused=on_refused)
 
 
-def _stage(draft: Draft, rows: Any, inside: InsideSpans, *, blind: bool, on_refused: str) -> None:
+def _stage(draft: Draft, rows: Any, inside: RowsInSpans, *, blind: bool, on_refused: str) -> None:
     draft.begin_verb()
     draft.add_rows(draft.conformed(rows, on_refused, tests=(inside,)))
     if blind:

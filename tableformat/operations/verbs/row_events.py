@@ -17,11 +17,11 @@ from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from tableformat.errors import InvalidArgumentError, RowNotFoundError
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.exact_nanoseconds import as_numbers
-from tableformat.operations.finding.found_rows import FoundRows
-from tableformat.operations.finding.key_rows import within_bounds
-from tableformat.operations.finding.streamed_input import streamed_input
+from tableformat.operations.row_lookup.exact_nanoseconds import as_numbers
+from tableformat.operations.row_lookup.found_rows import FoundRows
+from tableformat.operations.row_lookup.key_rows import within_bounds
+from tableformat.operations.row_lookup.streamed_input import streamed_input
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.truncates import stage_truncates
 from tableformat.scan.context import ReadContext

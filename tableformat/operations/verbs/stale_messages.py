@@ -14,10 +14,10 @@ from pyiceberg.types import NestedField
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CommitConflictError
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.newest_known import are_stale
-from tableformat.operations.finding.settled_messages import StagedRows, are_newest
-from tableformat.operations.finding.stale_rows import check_on_stale, stale_rows_error, with_reasons
+from tableformat.operations.row_lookup.newest_known import are_stale
+from tableformat.operations.row_lookup.settled_messages import StagedRows, are_newest
+from tableformat.operations.row_lookup.stale_rows import check_on_stale, stale_rows_error, with_reasons
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_ordered_deletes, stage_prefixes
 from tableformat.properties import ORDER_COLUMN
 from tableformat.write.context import WriteContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.properties import ORDER_COLUMN
 from tableformat.write.rows.change_codes import Change, kinds_of

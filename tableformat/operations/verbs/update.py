@@ -10,10 +10,10 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError, InvalidPredicateError, SchemaMismatchError, UnknownColumnError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import take_matching
-from tableformat.operations.finding.row_expressions import computed, row_expression, sql_of
-from tableformat.operations.finding.sql_columns import SqlColumns
+from tableformat.operations.row_lookup.covered_rows import take_matching
+from tableformat.operations.row_lookup.row_expressions import computed, row_expression, sql_of
+from tableformat.operations.row_lookup.sql_columns import SqlColumns
+from tableformat.operations.staging.draft import Draft
 from tableformat.write.rows.rows import as_reader
 
 _ALIAS: Final = "updated"

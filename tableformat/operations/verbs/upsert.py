@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.kept_columns import stage_keeping
-from tableformat.operations.finding.stale_rows import check_has_order, fresh_rows
 from tableformat.operations.options import one_of
+from tableformat.operations.row_lookup.kept_columns import stage_keeping
+from tableformat.operations.row_lookup.stale_rows import check_has_order, fresh_rows
+from tableformat.operations.staging.draft import Draft
 from tableformat.write.rows.order_column import with_order_column
 from tableformat.write.rows.replacing_rows import ReplacingRows, order_columns
 from tableformat.write.rows.rows import as_reader

@@ -40,7 +40,8 @@ def redirection(location: str) -> Response:
 
 
 def trusted(part: str) -> Markup:
-    """A part of a page that `tableformat.markup.html` or `tableformat.layers.svg` made, in which values are escaped."""
+    """A part of a page that `tableformat.markup.html` or `tableformat.snapshot_layers.svg` made. Its values are
+    escaped."""
     return Markup(part)
 
 

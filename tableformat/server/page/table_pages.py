@@ -16,8 +16,6 @@ from tableformat.display.history import change_text, history_of
 from tableformat.display.rows import Rows
 from tableformat.display.summary import deletes_text, rows_text, summarize
 from tableformat.errors import InvalidArgumentError, TableFormatError
-from tableformat.layers import svg
-from tableformat.layers.layers import layers_of
 from tableformat.maintenance.health.health import html_of_health
 from tableformat.maintenance.health.health_findings import table_health
 from tableformat.markup import figures, html
@@ -27,6 +25,8 @@ from tableformat.server.page.page_context import PageContext
 from tableformat.server.page.page_request import PageRequest
 from tableformat.server.page.paging import PAGE_ITEMS, Listed, listed
 from tableformat.server.page.rendering import trusted
+from tableformat.snapshot_layers import svg
+from tableformat.snapshot_layers.layers import layers_of
 from tableformat.table import Table
 
 _WHERE_CHARACTERS_MAX: Final = 10_000

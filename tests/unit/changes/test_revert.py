@@ -23,7 +23,7 @@ from tableformat.errors import (
     RevertConflictError,
     SnapshotNotFoundError,
 )
-from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.staging.draft import Draft
 
 LINES = pa.schema(
     [

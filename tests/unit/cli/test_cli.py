@@ -450,7 +450,7 @@ def test_commands_that_look_import_no_pandas_and_no_operation(lake: Lake, words:
     code = (
         "import atexit, sys\n"
         "from tableformat.cli.main import run\n"
-        "unwanted = ('pandas', 'duckdb', 'sqlglot', 'tableformat.operations.drafts', 'tableformat.cli.compaction')\n"
+        "unwanted = ('pandas', 'duckdb', 'sqlglot', 'tableformat.operations.staging', 'tableformat.cli.compaction')\n"
         "told = lambda: print([name for name in unwanted if name in sys.modules], file=sys.stderr)\n"
         "atexit.register(told)\n"
         f"sys.argv = ['tableformat', *{words!r}]\n"

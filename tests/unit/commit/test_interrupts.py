@@ -19,7 +19,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit.fate import CommitFate, Sent
+from tableformat.commit.commit_status import CommitStatus, Sent
 from tableformat.errors import CommitExitError, CommitInterruptedError, CommitStateUnknownError
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.reports.report import CommitReport, Report
@@ -254,9 +254,9 @@ def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
 @pytest.mark.parametrize("sent", [Sent.IN_FLIGHT, Sent.APPLIED])
 def test_what_is_told_has_happened_only_where_the_catalog_said_so(sent: Sent, snapshot_id: int | None) -> None:
     """CP-51: a caller that repeats a change that happened would apply it twice."""
-    fate = CommitFate()
-    fate.sent, fate.snapshot_id = sent, snapshot_id
-    told = str(fate.told(KeyboardInterrupt()))
+    status = CommitStatus()
+    status.sent, status.snapshot_id = sent, snapshot_id
+    told = str(status.told(KeyboardInterrupt()))
     assert ("interrupted afterwards" in told) == (sent is Sent.APPLIED)
     assert ("did not confirm whether" in told) == (sent is Sent.IN_FLIGHT)
     assert ("17" in told) == (snapshot_id is not None)

@@ -16,7 +16,7 @@ from rest_service import TRANSACTIONS, RestService, serving
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit.together import TableRequest
+from tableformat.commit.multi_table_commit import TableRequest
 from tableformat.errors import (
     BatchPartlyAppliedError,
     CommitConflictError,

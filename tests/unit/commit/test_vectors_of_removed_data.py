@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind
-from tableformat.commit.fate import CommitFate, Sent
+from tableformat.commit.commit_status import CommitStatus, Sent
 from tableformat.commit.transaction import commit_change
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
 from tableformat.metadata.snapshot_choice import head_view
@@ -56,8 +56,8 @@ def test_who_removes_no_data_file_removes_no_vector(table: Table) -> None:
 )
 def test_what_is_told_of_an_interrupt(sent: Sent, snapshot_id: int | None, text: str) -> None:
     """CP-51: whether the catalog had applied it, of metadata alone and of snapshots."""
-    fate = CommitFate()
-    assert not fate.may_be_named
-    fate.sent, fate.snapshot_id = sent, snapshot_id
-    assert fate.may_be_named
-    assert text in str(fate.told(KeyboardInterrupt()))
+    status = CommitStatus()
+    assert not status.may_be_named
+    status.sent, status.snapshot_id = sent, snapshot_id
+    assert status.may_be_named
+    assert text in str(status.told(KeyboardInterrupt()))

@@ -11,7 +11,7 @@ from new_lakes import new_lake
 
 import tableformat as tf
 from tableformat.merge_on_read import equality_positions
-from tableformat.merge_on_read.together import batches
+from tableformat.merge_on_read.small_files import batches
 from tableformat.testing.table_rows import live_values
 
 FILES, ROWS = 4, 3_000

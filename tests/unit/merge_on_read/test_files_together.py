@@ -17,11 +17,11 @@ from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.deleted_positions import deleted_positions
+from tableformat.merge_on_read.small_files import joint_positions
+from tableformat.merge_on_read.small_files.batches import BATCH_ROWS, SMALL_FILE_BYTES, batched
+from tableformat.merge_on_read.small_files.joint_positions import deleted_positions_of
+from tableformat.merge_on_read.small_files.key_rows import joined, parted, starts_of
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, only_rows
-from tableformat.merge_on_read.together import joint_positions
-from tableformat.merge_on_read.together.batches import BATCH_ROWS, SMALL_FILE_BYTES, batched
-from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
-from tableformat.merge_on_read.together.key_rows import joined, parted, starts_of
 from tableformat.metadata.content_file import PARQUET, DataFile
 
 SCHEMA = Schema(NestedField(1, "id", StringType(), required=True), NestedField(2, "n", LongType()), schema_id=0)

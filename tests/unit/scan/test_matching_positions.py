@@ -17,7 +17,7 @@ from new_lakes import new_lake
 from v3_tables import ids, new_catalog, new_table, rows
 
 import tableformat as tf
-from tableformat.merge_on_read.together import batches
+from tableformat.merge_on_read.small_files import batches
 from tableformat.storage.location import local_path
 from tableformat.testing.table_files import live_data_files
 

@@ -247,7 +247,7 @@ def test_analyzed_scan_says_what_each_step_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
     """Files that are read one by one, and many together; a file without remaining rows is not opened."""
-    monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
+    monkeypatch.setattr("tableformat.merge_on_read.small_files.batches.SMALL_FILE_BYTES", small_file_bytes)
     builder = table(tmp_path)
     (gone,) = builder.append(rows(6, 7))
     (data,) = builder.append(rows(1, 2, 3, 4, 5))
@@ -295,7 +295,7 @@ def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
     """As in files that were imported from directories; read one by one, and many together."""
-    monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
+    monkeypatch.setattr("tableformat.merge_on_read.small_files.batches.SMALL_FILE_BYTES", small_file_bytes)
     builder = table(tmp_path, ("p", IdentityTransform()))
     for data in builder.append([*rows(1, 2, p="a"), *rows(3, p="b")]):
         path = data.file_path.removeprefix("file://")

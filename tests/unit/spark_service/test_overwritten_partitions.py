@@ -12,8 +12,8 @@ from v3_tables import ids, new_catalog, new_table, rows
 
 from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from tableformat.metadata.partition_identity import partition_identity
-from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.draft import Draft
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -26,9 +26,9 @@ from tableformat.errors import InvalidArgumentError, TaskFailedError
 from tableformat.maintenance.running.executors import LOCAL, task_runner
 from tableformat.maintenance.running.spark_runner import pickled_answer
 from tableformat.maintenance.running.tasks import Work
-from tableformat.operations.drafts.carried_rows import Carry, carry_here
-from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.staging.carried_rows import Carry, carry_here
+from tableformat.operations.staging.draft import Draft
 
 IDS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
 

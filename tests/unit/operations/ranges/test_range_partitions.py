@@ -399,8 +399,8 @@ def test_files_whose_rows_nobody_looked_at_are_asked_for_their_bounds(catalog: t
     """RP-6"""
     other, table = made(catalog, "db.wide", bounds=[(None, None)]), made(catalog)
     (data,) = other.new_write().write(rows(500)).data_files
-    from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.options import CommitOptions
+    from tableformat.operations.staging.draft import Draft
     from tableformat.write.staged import StagedFiles
 
     draft = Draft(table.iceberg, "main")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tableformat as tf
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.predicate import parse_where
-from tableformat.operations.finding.key_condition import key_conditions
+from tableformat.operations.row_lookup.key_condition import key_conditions
 from tableformat.testing.table_rows import live_values
 
 TEXTS = ["", "a", "ab", "ab\0", "abc", "ab\ud7ff", "ab\ue000", "ab\U0010ffff", "ac", "b", "ab\ud7ffx", "\U0010ffff"]
