@@ -64,7 +64,7 @@ _HOMES = {
     "ConvertResult": "maintenance.conversion.convert_deletes",
     "ErasureCertificate": "maintenance.erasure.certificate",
     "CatalogTransaction": "operations.catalog_transaction",
-    "CommitResult": "operations.drafts.result",
+    "CommitResult": "operations.staging.result",
     "StagedWrite": "operations.staged_write",
     "Transaction": "operations.transaction",
     "ScanExplanation": "scan.explain",

@@ -1,10 +1,10 @@
 """Operations of users on a table: reads and writes of rows, transactions, refs, keys, metadata tables.
 
 `verbs` has one module for each operation, `merging` the parts of a merge. An operation finds affected rows with
-`row_lookup` and stages its changes in a draft (`staging`), which becomes one snapshot. `evolution` changes the definition
-of the table, `history` its branches and tags, `ranges` its range partitions. `transaction` combines several operations
-in one snapshot, and `staged_write` commits files that other processes wrote. The package imports commit, write, scan
-and lower packages.
+`row_lookup` and stages its changes in a draft (`staging`), which becomes one snapshot. `evolution` changes the
+definition of the table, `history` its branches and tags, `ranges` its range partitions. `transaction` combines several
+operations in one snapshot, and `staged_write` commits files that other processes wrote. The package imports commit,
+write, scan and lower packages.
 
 The handle of a table takes operations from this package, which imports the module of a name when the name is first
 used: most processes use few of them (decision 37).
@@ -89,16 +89,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Draft": "drafts.draft",
-    "EstimatingDraft": "drafts.estimate",
+    "Draft": "staging.draft",
+    "EstimatingDraft": "staging.estimate",
     "Inspect": "inspect",
-    "SchemaChanges": "definition.evolution",
-    "SpecChanges": "definition.evolution",
+    "SchemaChanges": "evolution.schema_updates",
+    "SpecChanges": "evolution.schema_updates",
     "StagedWrite": "staged_write",
     "TableConsumers": "history.consumers",
     "TableRangePartitions": "ranges.handle",
     "Transaction": "transaction",
-    "add_check": "definition.check_constraints",
+    "add_check": "evolution.check_constraints",
     "add_files": "verbs.add_files",
     "append": "verbs.append",
     "apply_changes": "verbs.apply_changes",
@@ -109,23 +109,23 @@ _HOMES: Final = {
     "delete_range": "verbs.delete_range",
     "delete_ranges": "verbs.delete_ranges",
     "delete_rows": "verbs.delete_rows",
-    "drop_check": "definition.check_constraints",
-    "dry_run_verb": "drafts.run",
-    "estimate_verb": "drafts.estimate",
-    "find_here": "drafts.covered_positions",
-    "held": "drafts.run",
-    "is_one_shot": "drafts.run",
-    "merge_columns": "definition.merged_schema",
+    "drop_check": "evolution.check_constraints",
+    "dry_run_verb": "staging.run",
+    "estimate_verb": "staging.estimate",
+    "find_here": "staging.covered_positions",
+    "held": "staging.run",
+    "is_one_shot": "staging.run",
+    "merge_columns": "evolution.merged_schema",
     "overwrite": "verbs.overwrite",
     "references": "history.references",
-    "repeatable": "drafts.run",
+    "repeatable": "staging.run",
     "replace": "verbs.replace",
     "replace_interval": "verbs.replace_interval",
     "replace_partition": "verbs.replace_interval",
-    "row_of_key": "finding.lookup",
-    "rows_of_keys": "finding.lookup",
-    "run_verb": "drafts.run",
-    "set_key": "definition.key",
+    "row_of_key": "row_lookup.lookup",
+    "rows_of_keys": "row_lookup.lookup",
+    "run_verb": "staging.run",
+    "set_key": "evolution.key",
     "stage_written": "staged_write",
     "table_html": "table_page",
     "upsert": "verbs.upsert",
